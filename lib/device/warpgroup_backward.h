@@ -443,23 +443,28 @@ GLINT_DEVICE void add_special_row(float (&d)[n], uint32_t at, uint32_t z_row, ui
     }
 }
 
-/* NaN and infinities of a step's dO, of queries from query0 on, go to the dV of keys that their query sees, and then
- * leave the tile. NaN and infinities of Q only leave: their rows' LSE, and so P and dS, are not finite either. All
- * `threads` threads that compute come here, or none; `adds`: this one keeps dV, in d. key: its first one. */
+/* What is special in the rows of `from`, a step's dO or Q, times `factor`, to the dV or dK of keys that their query
+ * sees. key: this thread's first one; query0: the tile's first query. */
 template <class Element, class tile, int n, class Band>
-GLINT_DEVICE void settle_queries(float (&d)[n], bool adds, uint32_t q, uint32_t dout, const Band &mask, int32_t key, int32_t query0,
-                                 uint32_t barrier, const uint32_t threads)
+GLINT_DEVICE void add_special_rows(float (&d)[n], uint32_t from, float factor, const Band &mask, int32_t key, int32_t query0)
+{
+#pragma unroll 1
+    for (int32_t query = query0; query < query0 + tile::rows; ++query)
+        add_special_row<Element, tile>(d, from, (uint32_t)(query - query0), 0, factor, [&](int side) {
+            return query < mask.seqlen_q && key + 8 * side < mask.seqlen_k && sees(mask, query, key + 8 * side);
+        });
+}
+
+/* NaN and infinities of a step's dO go to the dV of keys that their query sees, and those of Q to the dK of these keys,
+ * 0 times them, which is NaN: such a query's dS is 0, or not finite either. Then they leave the tiles. All `threads`
+ * threads that compute come here, or none. add(): what this one does for what it keeps. */
+template <class Element, class tile, class add_t>
+GLINT_DEVICE void settle_queries(uint32_t q, uint32_t dout, uint32_t barrier, const uint32_t threads, const add_t &add)
 {
     const uint32_t thread = thread_index_anew() - 128;
 
     named_sync(barrier, threads);
-    if (adds) {
-#pragma unroll 1
-        for (int32_t query = query0; query < query0 + tile::rows; ++query)
-            add_special_row<Element, tile>(d, dout, (uint32_t)(query - query0), 0, 1.0f, [&](int side) {
-                return query < mask.seqlen_q && key + 8 * side < mask.seqlen_k && sees(mask, query, key + 8 * side);
-            });
-    }
+    add();
     named_sync(barrier, threads);
     remove_special(q, tile::bytes, thread, threads, Element::EXPONENT);
     remove_special(dout, tile::bytes, thread, threads, Element::EXPONENT);

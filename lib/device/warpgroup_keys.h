@@ -625,8 +625,12 @@ template <class Variant> struct key_kernel {
                 hide(dp);
                 to_operand<element>(ds_words, dp);
                 if (cut && queries_special<TILE_M>(lse, delta))
-                    settle_queries<element, query_tile>(dv, true, q, dout, mask(), work.key0 + (int32_t)own_row(), walk.m * TILE_M,
-                                                        BOTH_BARRIER, 32 * WARPS);
+                    settle_queries<element, query_tile>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {
+                        const int32_t key = work.key0 + (int32_t)own_row();
+
+                        add_special_rows<element, query_tile>(dv, dout, 1.0f, mask(), key, walk.m * TILE_M);
+                        add_special_rows<element, query_tile>(dk, q, 0.0f, mask(), key, walk.m * TILE_M);
+                    });
 
                 /* In the first step, where there is none before, this one's dS stands for it and the product is thrown
                  * away: a product that is not always made is one that ptxas does not overlap with others. */

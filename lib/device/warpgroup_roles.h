@@ -163,11 +163,15 @@ template <class Variant> struct role_kernel {
                     hide_queries<TILE_M>(s, sight);
             }
             to_operand<element>(words, s);
-            if (masked &&
-                queries_special<TILE_M>(shared + LSE_AT + queries.stage * ROW_BYTES, shared + DELTA_AT + queries.stage * ROW_BYTES))
-                settle_queries<element, query_tile>(d, !keeps_dk, q_ring::tile(shared, queries), do_ring::tile(shared, queries),
-                                                    mask, work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M,
-                                                    BOTH_BARRIER, 32 * WARPS);
+            if (masked && queries_special<TILE_M>(shared + LSE_AT + queries.stage * ROW_BYTES,
+                                                  shared + DELTA_AT + queries.stage * ROW_BYTES)) {
+                const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
+
+                settle_queries<element, query_tile>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {
+                    add_special_rows<element, query_tile>(d, keeps_dk ? q : dout, keeps_dk ? 0.0f : 1.0f, mask,
+                                                          work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M);
+                });
+            }
         };
 
 #pragma unroll

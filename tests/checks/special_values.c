@@ -465,9 +465,8 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         turns.mask = causal ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE;
         if (subject_checks_sinks(subject))
             checks_add(list, gradients_of_minus_infinity_and_sink, &turns, "special/sinks_only_minus_inf_many_rows");
-        /* Hopper gives a finite dK here: docs/limits.md. */
         turns.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
-        if (subject_checks_sinks(subject) && causal && strcmp(subject->info.family, "sm90a") != 0)
+        if (subject_checks_sinks(subject) && causal)
             checks_add(list, gradients_of_minus_infinity_and_sink, &turns, "special/sinks_only_minus_inf_many_blind_rows");
     }
     struct shape none = s; /* some tiles of queries */
