@@ -57,7 +57,7 @@ struct image_places {
 };
 struct launch_places {
     char fused[3], split[12], decode[4], only[1], much[1], causal[3], plain[1], capped[1], local[1], maps_forward[1], maps_both[2],
-        maps_backward[5], both[1], clusters[1], keys[1], persistent[1], two_a_sm[2];
+        maps_backward[5], both[1], clusters[1], keys[1], persistent[1], two_a_sm[2], step[2], step_without_maps[2];
 };
 struct map_places {
     char maps_forward[4], maps_backward[9];
@@ -139,6 +139,8 @@ const struct glint_gpu_launch glint_gpu_launches[] = {
     [FIRST(launch, keys)] = {LAUNCH("", K, 64, 128, 0)},
     [FIRST(launch, persistent)] = {LAUNCH("", K, 128, 384, 0), .blocks_per_sm = 1},
     [FIRST(launch, two_a_sm)] = {.threads = 128, .blocks_per_sm = 2},
+    [FIRST(launch, step) + 1] = {.blocks_per_sm = 1},
+    [FIRST(launch, step_without_maps) + 1] = {.blocks_per_sm = 2},
 };
 
 const struct glint_gpu_map glint_gpu_maps[] = {
@@ -160,6 +162,7 @@ const struct glint_gpu_map glint_gpu_maps[] = {
 #define KERNEL(NAME, STRATEGY, places) \
     .name = NAME, .strategy = GLINT_GPU_##STRATEGY, .first_launch = FIRST(launch, places), .launch_count = COUNT(launch, places)
 #define IMAGES_OF(places) .first_image = FIRST(image, places), .image_count = COUNT(image, places)
+#define STEP(places) .strategy = GLINT_GPU_STEP, .first_launch = FIRST(launch, places)
 #define MAPS_OF(places) .first_map = FIRST(map, places), .map_count = COUNT(map, places)
 const struct glint_gpu_kernel glint_gpu_kernels[] = {
     [FAKE_KERNEL_FUSED] = {KERNEL("fused", FUSED, fused), IMAGES_OF(fused), .part_heads = 2, .parts_from = FAKE_PARTS_FROM,
@@ -184,11 +187,11 @@ const struct glint_gpu_kernel glint_gpu_kernels[] = {
     [FAKE_KERNEL_KEYS] = {KERNEL("keys", FUSED, keys), .row_dim = 64},
     [FAKE_KERNEL_PERSISTENT] = {KERNEL("persistent", FUSED, persistent), .row_dim = 128},
     [FAKE_KERNEL_TWO_A_SM] = {KERNEL("two_a_sm", DECODE, two_a_sm), .row_dim = 64, .chunk_steps = 4, .span_chunks = 8},
-    [FAKE_KERNEL_SPANS] = {.strategy = GLINT_GPU_STEP, .chunk_steps = 1},
-    {.strategy = GLINT_GPU_STEP, .chunk_steps = 2},
-    {.strategy = GLINT_GPU_STEP, .chunk_steps = 3},
-    {.strategy = GLINT_GPU_STEP, .chunk_steps = 4},
-    {.strategy = GLINT_GPU_STEP, .chunk_steps = 5},
+    [FAKE_KERNEL_SPANS] = {STEP(step), MAPS_OF(maps_forward), .chunk_steps = 1},
+    {STEP(step_without_maps), .chunk_steps = 2},
+    {STEP(step), MAPS_OF(maps_forward), .chunk_steps = 3},
+    {STEP(step_without_maps), .chunk_steps = 4},
+    {STEP(step), MAPS_OF(maps_forward), .chunk_steps = 5},
 };
 
 #define ROW_OF(family, sm, name, pass, dtype, features, head_dim, m, n, queries_up_to, kernel, takes, could)                      \
