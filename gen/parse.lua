@@ -150,7 +150,7 @@ end
 
 --- The data of `source` and where each field stands:
 -- places[table] = { line = of its {, lines = { [key] = line }, positional = { [key] = true } }.
---- Mistakes go to `problems`; the data is nil when the text is not a spec at all.
+--- Mistakes go to `problems`; there is nothing but nil when the text is not a spec at all.
 local function parse(source, problems)
   local self = setmetatable({ at = 1, depth = 0, path = "", places = {}, problems = problems }, parser)
   local ok, result = pcall(function()
@@ -160,7 +160,7 @@ local function parse(source, problems)
   if ok then return result, self.places end
   if type(result) ~= "table" then error(result, 0) end
   problems:add(result.line, self.path == "" and "spec" or self.path, result.wrong, result.right)
-  return nil, self.places
+  return nil
 end
 
 return { parse = parse, path_of = path_of }

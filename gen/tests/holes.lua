@@ -44,6 +44,13 @@ harness.case("a line has as few axes as tell what is missing from what is made",
   harness.is(holes.line("sm80", rules[2]), '{ family = "sm80", pass = "bwd", head_dim = 128, reason = "sm80 has no kernel for it" },')
 end)
 
+harness.case("a line lists the values of all that is missing", function()
+  local missing = { key("fwd", "f32", 64), key("bwd", "f16", 64), key("bwd", "f32", 64), key("fwd", "f16", 64) }
+  local rules = holes.rules(missing, { key("fwd", "bf16", 64), key("bwd", "bf16", 64) })
+  harness.is(#rules, 1)
+  harness.is(holes.line("sm80", rules[1]), '{ family = "sm80", dtype = { "f16", "f32" }, reason = "sm80 has no kernel for it" },')
+end)
+
 harness.case("an error of the caller's is said: a key that is made cannot be missing", function()
   local ok, why = pcall(holes.rules, { key("fwd", "f32", 64) }, { key("fwd", "f32", 64) })
   harness.yes(not ok)

@@ -49,6 +49,16 @@ harness.case("rows of the CPU write the largest logit where the spec says so, an
   harness.is(#loaded.records, 6)
 end)
 
+harness.case("lines of one group are told apart by what differs, alone", function()
+  local function row(head_dim, mask, words)
+    return { family = "sm80", pass = "dec", head_dim = head_dim, mask = mask, softcap = "none", dtype = "bf16", kv_dtype = "same", takes = words, could = {} }
+  end
+  local out = takes.matrix({ row(64, "none", { "lengths" }), row(64, "causal", { "lengths" }), row(128, "none", {}), row(128, "causal", {}) })
+  harness.has(out, "\n| sm80, decode: head_dim 64 | yes |", "\n| sm80, decode: head_dim 128 | no |")
+  out = takes.matrix({ row(64, "none", {}), row(128, "none", {}) })
+  harness.has(out, "\n| sm80, decode | no |")
+end)
+
 harness.case("list --takes", function()
   local status, out = harness.glint("list", "--takes", "--spec", harness.root .. "/spec/ragged.lua")
   harness.is(status, 0)

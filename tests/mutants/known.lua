@@ -54,4 +54,9 @@ return {
   { file = "lib/pool.c", line = "atomic_store_explicit(&pool->caller_sleeps, 0, memory_order_relaxed);", old = "0", new = "1", class = "speed",
     why = "later jobs end with a signal that nobody waits for" },
   { file = "lib/pool.c", line = "return (bytes + 63) / 64 * 64;", old = "63", new = "126", class = "speed", why = "a line of room more" },
+  equivalent("gen/text.lua", "if best and distance(wanted:sub(1, 200), best) <= math.max(2, #best // 3) then return best end", "1", "0",
+    "a string's part from 0 is that from 1", { number = 1 }),
+  equivalent("gen/load.lua", 'if content:find("\\0", 1, true) then return "holds NUL bytes", "a spec is plain text" end', "true", "false",
+    "as a pattern a NUL is itself, too"),
+  equivalent("gen/output.lua", "file:close()", "file:close()", "", "Lua closes it", { within = "is_directory" }),
 }
