@@ -274,6 +274,7 @@ static void open_and_close(void)
         if (i % 3)
             EXPECT(once_each(&e, &t, threads, 1), "cycle %d", i);
         EXPECT(glint_pool_close(pool) == GLINT_OK, "cycle %d", i);
+        EXPECT(glint_pool_close(pool) == GLINT_CONTEXT_CLOSED, "closed twice, cycle %d", i);
     }
     free(storage);
 }
@@ -320,7 +321,7 @@ static void refusals(void)
     memcpy(before, storage, bytes);
     for (size_t i = 0; i < COUNT(counts); i++) {
         struct glint_pool *pool = NULL;
-        (void)glint_pool_size(counts[i]); /* any number: no trap */
+        EXPECT(glint_pool_size(counts[i]) == 0, "a pool of %u threads has a size", counts[i]);
         const enum glint_status status = glint_pool_init(storage, bytes, counts[i], &pool, &e);
         EXPECT(status == GLINT_BAD_OPTION && pool == NULL, "%u threads give %s", counts[i], glint_status_name(status));
     }

@@ -3,14 +3,14 @@
 -- (ragged queries, keys in pages).
 return {
   passes = { "fwd", "dec" },
-  dtypes = { "f32", "bf16" },
+  dtypes = { "f32", "f16", "bf16" },
   kv_dtypes = { "same", "i8", "e4m3" },
   head_dims = { 64 },
   masks = { "causal" },
   families = { cpu = { isas = { "x86_64", "aarch64" } } },
   exclude = {
-    { dtype = "bf16", pass = "fwd", reason = "forward of float32 is enough" },
-    { dtype = "bf16", kv_dtype = { "same", "e4m3" }, reason = "in bf16 decode of int8 is enough" },
+    { dtype = { "f16", "bf16" }, pass = "fwd", reason = "forward of float32 is enough" },
+    { dtype = { "f16", "bf16" }, kv_dtype = { "same", "e4m3" }, reason = "in 16 bits decode of int8 is enough: new rows have another dtype" },
     { dtype = "f32", kv_dtype = "e4m3", pass = "fwd", reason = "of e4m3 decode is enough" },
   },
 }
