@@ -443,22 +443,22 @@ GLINT_DEVICE void add_special_row(float (&d)[n], uint32_t at, uint32_t z_row, ui
     }
 }
 
-/* What is special in the rows of `from`, a step's dO or Q, times `factor`, to the dV or dK of keys that their query
- * sees. key: this thread's first one; query0: the tile's first query. */
-template <class Element, class tile, int n, class Band>
-GLINT_DEVICE void add_special_rows(float (&d)[n], uint32_t from, float factor, const Band &mask, int32_t key, int32_t query0)
+/* Each query of a tile, from query0 on, with whether this thread's two keys, key and key + 8, are seen by it: add(row
+ * of the tile, sees). */
+template <class tile, class Band, class add_t>
+GLINT_DEVICE void for_queries(const Band &mask, int32_t key, int32_t query0, const add_t &add)
 {
 #pragma unroll 1
     for (int32_t query = query0; query < query0 + tile::rows; ++query)
-        add_special_row<Element, tile>(d, from, (uint32_t)(query - query0), 0, factor, [&](int side) {
-            return query < mask.seqlen_q && key + 8 * side < mask.seqlen_k && sees(mask, query, key + 8 * side);
-        });
+        add((uint32_t)(query - query0),
+            [&](int side) { return query < mask.seqlen_q && key + 8 * side < mask.seqlen_k && sees(mask, query, key + 8 * side); });
 }
 
 /* NaN and infinities of a step's dO go to the dV of keys that their query sees, and those of Q to the dK of these keys,
- * 0 times them, which is NaN: such a query's dS is 0, or not finite either. Then they leave the tiles. All `threads`
- * threads that compute come here, or none. add(): what this one does for what it keeps. */
-template <class Element, class tile, class add_t>
+ * 0 times them, which is NaN: such a query's dS is 0, or not finite either. Then they leave the tiles. Without a mask
+ * (HIDES) it is keys beyond the end alone that a query does not see, and nobody reads their dK: Q stays as it is. All
+ * `threads` threads that compute come here, or none. add(): what this one does for what it keeps. */
+template <class Element, class tile, bool HIDES, class add_t>
 GLINT_DEVICE void settle_queries(uint32_t q, uint32_t dout, uint32_t barrier, const uint32_t threads, const add_t &add)
 {
     const uint32_t thread = thread_index_anew() - 128;
@@ -466,7 +466,8 @@ GLINT_DEVICE void settle_queries(uint32_t q, uint32_t dout, uint32_t barrier, co
     named_sync(barrier, threads);
     add();
     named_sync(barrier, threads);
-    remove_special(q, tile::bytes, thread, threads, Element::EXPONENT);
+    if (HIDES)
+        remove_special(q, tile::bytes, thread, threads, Element::EXPONENT);
     remove_special(dout, tile::bytes, thread, threads, Element::EXPONENT);
     fence_async_shared();
     named_sync(barrier, threads);

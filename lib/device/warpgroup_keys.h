@@ -624,12 +624,15 @@ template <class Variant> struct key_kernel {
                     dp[i] = s[i] * (dp[i] - rows[i / 4][i % 2]);
                 hide(dp);
                 to_operand<element>(ds_words, dp);
+                constexpr bool HIDES = mask_t::LEFT || mask_t::RIGHT;
                 if (cut && queries_special<TILE_M>(lse, delta))
-                    settle_queries<element, query_tile>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {
-                        const int32_t key = work.key0 + (int32_t)own_row();
-
-                        add_special_rows<element, query_tile>(dv, dout, 1.0f, mask(), key, walk.m * TILE_M);
-                        add_special_rows<element, query_tile>(dk, q, 0.0f, mask(), key, walk.m * TILE_M);
+                    settle_queries<element, query_tile, HIDES>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {
+                        for_queries<query_tile>(mask(), work.key0 + (int32_t)own_row(), walk.m * TILE_M,
+                                                [&](uint32_t row, auto sees) {
+                                                    add_special_row<element, query_tile>(dv, dout, row, 0, 1.0f, sees);
+                                                    if (HIDES)
+                                                        add_special_row<element, query_tile>(dk, q, row, 0, 0.0f, sees);
+                                                });
                     });
 
                 /* In the first step, where there is none before, this one's dS stands for it and the product is thrown

@@ -188,10 +188,10 @@ const struct glint_gpu_kernel glint_gpu_kernels[] = {
     [FAKE_KERNEL_PERSISTENT] = {KERNEL("persistent", FUSED, persistent), .row_dim = 128},
     [FAKE_KERNEL_TWO_A_SM] = {KERNEL("two_a_sm", DECODE, two_a_sm), .row_dim = 64, .chunk_steps = 4, .span_chunks = 8},
     [FAKE_KERNEL_SPANS] = {STEP(step), MAPS_OF(maps_forward), .chunk_steps = 1},
-    {STEP(step_without_maps), .chunk_steps = 2},
+    {STEP(step_without_maps), .chunk_steps = 2, .folded = 1},
     {STEP(step), MAPS_OF(maps_forward), .chunk_steps = 3},
-    {STEP(step_without_maps), .chunk_steps = 4},
-    {STEP(step), MAPS_OF(maps_forward), .chunk_steps = 5},
+    {STEP(step_without_maps), .chunk_steps = 4, .folded = 1},
+    {STEP(step), MAPS_OF(maps_forward), .chunk_steps = 5, .folded = 1},
 };
 
 #define ROW_OF(family, sm, name, pass, dtype, features, head_dim, m, n, queries_up_to, kernel, takes, could)                      \

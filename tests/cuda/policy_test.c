@@ -478,8 +478,8 @@ START_TEST(step_layouts)
         ck_assert_uint_eq(l.blocks, (uint64_t)blocks);
         ck_assert_uint_eq(l.merge_blocks, slots > 0 ? 4 * (uint64_t)blocks : 0);
         const uint64_t plan = 4 * (16 + 15 * (uint64_t)p.batch + 3), row_bytes = 4 * (uint64_t)(p.head_dim + 2);
-        /* Without maps O of the spans before is there, too, of each block; a span more may be counted. */
-        const uint64_t folded = kernel->map_count == 0 ? (uint64_t)(blocks * tile_rows) * row_bytes : 0;
+        /* O of the spans before may be there, too, of each block; a span more may be counted. */
+        const uint64_t folded = kernel->folded != 0 ? (uint64_t)(blocks * tile_rows) * row_bytes : 0;
         const uint64_t partial = (uint64_t)l.partial_rows * row_bytes + (spans > 1 ? folded : 0);
         const uint64_t most = partial + (!bounded && spans <= 1 ? folded : 0);
         /* Up to 8 sequences and tiles of rows each block has a plan of its own, in lines of its own. */
