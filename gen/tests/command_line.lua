@@ -72,6 +72,13 @@ harness.case("a mistake is printed once, with the path as it was given", functio
   harness.is(err, wrong .. ":4: head_dims[2]: 65 is not a multiple of 8 (8 x 8 + 1); 64 or 72\n")
 end)
 
+harness.case("what is near a number is within the bounds, with the bounds", function()
+  for value, near in pairs({ [1] = "from 8 to 1024", [1023] = "1016 or 1024", [15] = "8 or 16" }) do
+    local _, _, err = harness.glint("check", "--spec", harness.file(specs.with({ [4] = ("  head_dims = { 64, %d },"):format(value) })))
+    harness.has(err, ("; %s\n"):format(near))
+  end
+end)
+
 harness.case("a spec is not overwritten", function()
   local path = harness.file(specs.with({}))
   local status, _, err = harness.glint("list", "--spec", path, "--out", path)

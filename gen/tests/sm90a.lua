@@ -1,5 +1,7 @@
 -- The sm90a family: what its tiles say, what follows from them, and its limits.
+local emit = require("gen.emit")
 local harness = require("gen.tests.harness")
+local records_of = require("gen.records")
 local sm90a = require("gen.families.sm90a")
 
 local function record(fields)
@@ -189,6 +191,14 @@ harness.case("sm90a: forward tiles of other head dims are proposed, and go", fun
   harness.is(sm90a.candidates({ pass = "fwd", dtype = "bf16", dtype_bytes = 2, head_dim = 96, mask = "causal", causal = true })[1].how, "sm90a_m192n96")
   harness.is(#sm90a.candidates({ pass = "fwd", dtype = "f32", dtype_bytes = 4, head_dim = 96, mask = "none", causal = false }), 0)
   harness.is(#sm90a.candidates({ pass = "bwd", dtype = "bf16", dtype_bytes = 2, head_dim = 96, mask = "none", causal = false }), 0)
+end)
+
+harness.case("sm90a: the least length that a row is for is in the table", function()
+  local loaded = assert(records_of(harness.file([[return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 64 }, masks = { "causal" },
+    families = { sm90a = { archs = { "90a" }, step = true } } }]])))
+  for _, row in ipairs(loaded.records) do
+    if row.schedule == "step" then harness.yes(emit.table({ row }, "s"):find((".least = %d"):format(row.least), 1, true), row.name) end
+  end
 end)
 
 harness.case("sm90a: a step alone reads K and V of 8 bits, of bf16, whose bytes come in pieces", function()

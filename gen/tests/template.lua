@@ -83,6 +83,17 @@ harness.case("an error in an included file has its own file and line", function(
   harness.is(why, "dir/b:2: undefined name `nope`")
 end)
 
+harness.case("eight includes may be nested, and no more", function()
+  local function read(file)
+    local left = tonumber(file)
+    return left > 1 and ('$ include("%d")\n'):format(left - 1) or "end\n", file
+  end
+  harness.is(template.render('$ include("8")\n', NAME, {}, { read = read }), "end\n")
+  local ok, why = pcall(template.render, '$ include("9")\n', NAME, {}, { read = read })
+  harness.yes(not ok)
+  harness.has(why, "nested too deep")
+end)
+
 harness.case("a file that includes itself is stopped", function()
   local function read(file) return '$ include("a")\n', file end
   local ok, why = pcall(template.render, '$ include("a")\n', NAME, {}, { read = read })

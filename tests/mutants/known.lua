@@ -59,4 +59,7 @@ return {
   equivalent("gen/load.lua", 'if content:find("\\0", 1, true) then return "holds NUL bytes", "a spec is plain text" end', "true", "false",
     "as a pattern a NUL is itself, too"),
   equivalent("gen/output.lua", "file:close()", "file:close()", "", "Lua closes it", { within = "is_directory" }),
+  equivalent("gen/glint.lua", 'os.setlocale("C")', '"C"', '"X"', "a program begins in the locale C, and one that is not there is not taken"),
+  equivalent("gen/schema.lua", 'if value:find("*/", 1, true) then return report(site, "holds */, which ends a comment in C", "leave that out") end',
+    "true", "false", "as a pattern it is itself, too"),
 }
