@@ -14,6 +14,7 @@ import importlib.util
 import os
 import re
 
+import graphs
 import torch
 
 PYTORCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../examples/pytorch/glint_torch.py")
@@ -42,34 +43,8 @@ FAMILY = {dtype: name for dtype, name in ((torch.float16, "sm80"), (torch.bfloat
 table = None
 
 
-def graph_of(function):
-    function()
-    torch.cuda.synchronize()
-    a, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    a.record()
-    function()
-    b.record()
-    b.synchronize()
-    calls = max(2, min(50, int(6 / a.elapsed_time(b))))
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph, stream=torch.cuda.current_stream()):
-        for _ in range(calls):
-            function()
-    graph.replay()
-    return graph, calls
-
-
 def timed(functions):
-    graphs = {name: (*graph_of(f), []) for name, f in functions.items()}
-    for _ in range(args.rounds):
-        for graph, calls, times in graphs.values():
-            a, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            a.record()
-            graph.replay()
-            b.record()
-            b.synchronize()
-            times.append(1e3 * a.elapsed_time(b) / calls)
-    return {name: sorted(times)[len(times) // 2] for name, (_, _, times) in graphs.items()}
+    return graphs.timed(functions, args.rounds, lambda ms: max(2, min(50, int(6 / ms))))
 
 
 def tell(case, name, us, base, share=1.0, bar=""):

@@ -14,6 +14,7 @@ import csv
 import os
 import sys
 
+import graphs
 import torch
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
@@ -66,35 +67,8 @@ def check(dtype):
               + " ".join(str(torch.equal(a, b)) for a, b in zip(got, again)), flush=True)
 
 
-def graph_of(function):
-    function()
-    torch.cuda.synchronize()
-    a, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-    a.record()
-    function()
-    b.record()
-    b.synchronize()
-    calls = max(1, min(20, int(10 / a.elapsed_time(b))))
-    graph = torch.cuda.CUDAGraph()
-    stream = torch.cuda.current_stream()
-    with torch.cuda.graph(graph, stream=stream):
-        for _ in range(calls):
-            function()
-    graph.replay()
-    return graph, calls
-
-
 def timed(functions):
-    graphs = {name: (*graph_of(f), []) for name, f in functions.items()}
-    for _ in range(args.rounds):
-        for graph, calls, times in graphs.values():
-            a, b = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-            a.record()
-            graph.replay()
-            b.record()
-            b.synchronize()
-            times.append(1e3 * a.elapsed_time(b) / calls)
-    return {name: sorted(times)[len(times) // 2] for name, (_, _, times) in graphs.items()}
+    return graphs.timed(functions, args.rounds, lambda ms: max(1, min(20, int(10 / ms))))
 
 
 def main():
