@@ -150,7 +150,7 @@ end
 
 --- The data of `source` and where each field stands:
 -- places[table] = { line = of its {, lines = { [key] = line }, positional = { [key] = true } }.
---- Mistakes go to `problems`; there is nothing but nil when the text is not a spec at all.
+--- Mistakes go to `problems`; the result is nil when the text is not a spec at all.
 local function parse(source, problems)
   local self = setmetatable({ at = 1, depth = 0, path = "", places = {}, problems = problems }, parser)
   local ok, result = pcall(function()

@@ -57,8 +57,8 @@ local sm80 = {
     -- (gen/families/sm80_step.lua)
     step = schema.flag(),
     span = schema.integer(16, 1 << 20, 16),             -- step: keys of the first spans
-    cache_from = schema.integer(1, 1 << 30),            -- step: for so many queries against a cache the plan takes it before other rows, from
-    cache_up_to = schema.integer(1, 1 << 30),           -- to
+    cache_from = schema.integer(1, 1 << 30),            -- step: for how many queries against a cache the plan takes it before other
+    cache_up_to = schema.integer(1, 1 << 30),           -- rows: from, to
     kv_kept = schema.integer(0, 32),                    -- backward: mma steps of head_dim for which K's or V's fragments stay in registers
     part_m = schema.integer(16, 64, 16),                -- backward: queries whose scores a warp holds at a time
     stages = schema.integer(1, 6),                      -- backward: of Q and dO; with 3, warps that make P are a step ahead. Decode: of K and V
@@ -83,8 +83,8 @@ local sm80 = {
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
-  listed = { "archs", "up_to", "queries_up_to", "stages", "chunk_steps", "warps", "strategy", "step", "math", "padded_dim", "smem_bytes", "dq_m", "dq_warps",
-    "dq_smem_bytes", "spills", "compress" },
+  listed = { "archs", "up_to", "queries_up_to", "stages", "chunk_steps", "warps", "strategy", "step", "math", "padded_dim", "smem_bytes",
+    "dq_m", "dq_warps", "dq_smem_bytes", "spills", "compress" },
 }
 
 -- A spec's list of architectures by their names, in the order of their table.
@@ -375,7 +375,8 @@ function sm80.describe(record)
   for i, arch in ipairs(record.archs) do archs[i] = sm80.target_name(arch) end
   if record.pass == "dec" then return { ("For %s."):format(table.concat(archs, ", ")), table.unpack(decode.describe(record)) } end
   if is_step(record) then
-    return { ("For %s."):format(table.concat(archs, ", ")), step.describe(record), ("Shared memory of a block: %d bytes."):format(record.smem_bytes) }
+    return { ("For %s."):format(table.concat(archs, ", ")), step.describe(record),
+      ("Shared memory of a block: %d bytes."):format(record.smem_bytes) }
   end
   local how = record.strategy and record.strategy .. ", " or ""
   if record.math then how = how .. record.math .. " products, " end

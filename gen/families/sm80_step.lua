@@ -2,32 +2,24 @@
 -- launch, of every kind of sequences, linear or in pages, in the canonical order of lib/device/step.h.
 -- gen/families/sm80.lua says what a spec may say.
 local axes = require("gen.axes")
+local shared = require("gen.gpu_step")
 
-local ROWS, WARPS = 16, 4
-local SPAN = 1024                        -- keys of the first spans
+local ROWS, WARPS, KEYS = 16, 4, 128     -- of a warp, of a block, of a tile: sm90a's order of sums up to head_dim 128
 local CACHE_FROM, CACHE_UP_TO = 9, 256   -- queries against a cache that it is for: fewer are decode's
-local MOST_DIM = 128
+local MOST_DIM = 128                     -- beyond it scores of a tile's keys and O would spill registers
 local UNIT_BYTES, RUN_BYTES, RUN = 4 * 24, 8, 16 -- of the unit at hand; of where runs of 16 keys of a tile lie
-local PLAN_BYTES = 8 * 4096 + 5 * 128    -- of the kernel that plans: PLAN_SHARED_BYTES of lib/device/step_plan.h
 
-local step = {}
-
--- Keys of a tile. Tiles of 128 have the order of sums that sm90a's have; beyond head_dim 128 scores of so many keys
--- and O would spill registers.
-local function keys_of(head_dim) return head_dim <= 128 and 128 or head_dim <= 192 and 64 or 32 end
+local step = { takes = shared.takes }
 
 --- The tile for `key`, of any head dim, or nil.
 function step.tile(key)
   local goes = key.pass == "fwd" and key.dtype ~= "f32" and key.kv_dtype == "same" and not axes.field(key, "mask", "intervals") and
     not axes.field(key, "bias", "biased") and key.head_dim <= MOST_DIM
   if not goes then return nil end
-  return { step = true, m = ROWS * WARPS, n = keys_of(key.head_dim), warps = WARPS }
+  return { step = true, m = ROWS * WARPS, n = KEYS, warps = WARPS }
 end
 
-function step.how(record)
-  local span = record.span or SPAN
-  return ("sm80_step_%sm%dn%d"):format(span ~= SPAN and ("s%d_"):format(span) or "", record.m, record.n)
-end
+function step.how(record) return shared.how("sm80", record) end
 
 --- Parts of the shared memory of a block.
 function step.parts(record, tile)
@@ -38,7 +30,7 @@ end
 
 --- Fills in what follows from the tile's fields. Makes no checks.
 function step.complete(record, page_chunks)
-  record.strategy_id, record.span, record.d_split, record.folded = "GLINT_GPU_STEP", record.span or SPAN, 1, 1
+  record.strategy_id, record.span, record.d_split, record.folded = "GLINT_GPU_STEP", record.span or shared.SPAN, 1, 1
   record.warps, record.threads = record.warps or WARPS, 32 * (record.warps or WARPS)
   record.blocks_per_sm = record.blocks_per_sm or 2
   record.q_kept = record.q_kept or record.head_dim <= 64 and record.padded_dim // 16 or 0
@@ -48,18 +40,11 @@ function step.complete(record, page_chunks)
 end
 
 --- struct glint_gpu_launch, in launch order.
-function step.launches(record)
-  return {
-    { suffix = "_plan", grid = "GLINT_GPU_STEP_PLAN", rows = record.m, threads = 1024, smem_bytes = PLAN_BYTES, dependent = 1 },
-    { suffix = "", grid = "GLINT_GPU_STEP_UNITS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
-      blocks_per_sm = record.blocks_per_sm, dependent = 1 },
-    { suffix = "_merge", grid = "GLINT_GPU_STEP_MERGE", rows = 16, threads = 128, smem_bytes = 0, dependent = 1 },
-  }
-end
+function step.launches(record) return shared.launches(record, record.blocks_per_sm) end
 
 local NONE = { "d_split", "up_to", "sequences_blocks_per_sm", "padded_dim" }
 
---- The limits; report(field, wrong, right) for each that is broken. `said`: the tile's fields as they are written.
+--- The limits; report(field, wrong, right) for each that is broken.
 function step.check(record, report)
   for _, field in ipairs(NONE) do
     local own = field == "d_split" and 1 or field == "padded_dim" and (record.head_dim + ROWS - 1) // ROWS * ROWS or nil
@@ -72,29 +57,22 @@ function step.check(record, report)
   if record.warps ~= WARPS or record.m ~= ROWS * WARPS then
     report("m", "four warps have 16 rows each", "m = 64, warps = 4")
   end
-  local n = keys_of(record.head_dim)
-  if record.n ~= n then
-    report("n", ("the order of a step's sums is that of tiles of %d keys at head_dim %d"):format(n, record.head_dim), tostring(n))
+  if record.n ~= KEYS then
+    report("n", ("the order of a step's sums is that of tiles of %d keys at head_dim %d"):format(KEYS, record.head_dim), tostring(KEYS))
   end
   if record.head_dim > MOST_DIM then
     report("head_dim", ("O of head_dim %d takes more registers than there are"):format(record.head_dim), "up to 128")
   end
-  if record.cache_from > record.cache_up_to then report("cache_up_to", "is below cache_from", tostring(record.cache_from)) end
-  if record.span % record.n ~= 0 then report("span", ("a span is whole tiles of %d keys"):format(record.n), ("a multiple of %d"):format(record.n)) end
-  if record.q_kept > record.padded_dim // 16 then
-    report("q_kept", ("head_dim %d has %d mma steps"):format(record.head_dim, record.padded_dim // 16), ("0 to %d"):format(record.padded_dim // 16))
-  end
-end
-
---- What a step's kernels take: everything.
-function step.takes()
-  return { lengths = true, ragged = true, pages = true, ragged_pages = true, sinks = true, canonical = true }
+  shared.check(record, report)
+  local steps = record.padded_dim // 16
+  if record.q_kept > steps then report("q_kept", ("head_dim %d has %d mma steps"):format(record.head_dim, steps), ("0 to %d"):format(steps)) end
 end
 
 --- Lines for the header of an emitted kernel and for explain.
 function step.describe(record)
-  return ("Tile: %d rows x %d keys; a step of a server: units of work that a first kernel plans, spans %s %d keys; %d warps, %d blocks a "
-    .. "multiprocessor."):format(record.m, record.n, record.bounds_first and "of" or "from", record.span, record.warps, record.blocks_per_sm)
+  return ("Tile: %d rows x %d keys; a step of a server: units of work that a first kernel plans, spans %s %d keys; %d warps, "
+    .. "%d blocks a multiprocessor."):format(record.m, record.n, record.bounds_first and "of" or "from", record.span, record.warps,
+    record.blocks_per_sm)
 end
 
 return step

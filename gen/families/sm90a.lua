@@ -187,11 +187,8 @@ function sm90a.complete(record)
   end
 end
 
---- What a record's kernels take; a step's take everything.
-function sm90a.takes(record)
-  if record.schedule == "step" then return { lengths = true, ragged = true, pages = true, ragged_pages = true, sinks = true, canonical = true } end
-  return gpu.takes(record)
-end
+--- What a record's kernels take.
+function sm90a.takes(record) return (record.schedule == "step" and step or gpu).takes(record) end
 
 --- A tile of another head dim's: none is known to go without a measurement.
 function sm90a.adapt() return nil end

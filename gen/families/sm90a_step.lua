@@ -1,23 +1,20 @@
 -- The part of the `sm90a` family that is a server's step: forward, any number of queries of each sequence in one
 -- launch, of every kind of sequences, linear or in pages, in the canonical order of lib/device/step.h.
 -- gen/families/sm90a.lua says what a spec may say.
-local step = {}
+local shared = require("gen.gpu_step")
+
+local step = { takes = shared.takes }
 
 local KIB, ROWS, TILE_M = 1024, 64, 128
 local KEYS = { [64] = 128, [80] = 128, [96] = 128, [128] = 128, [256] = 64 } -- of a tile: the order of a head dim's sums
-local SPAN = 1024        -- keys of the first spans
 local CACHE_FROM, CACHE_UP_TO = 4, 256 -- queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
 local PIECE, PIECES = 32, { [64] = 16, [96] = 12, [128] = 8 } -- K and V of 8 bits: keys that come at a time, and how many such are on their way
 local SCALES_BYTES = 2 * 2 * 4 * 128 -- of two tiles of K, and of V
 local UNITS_BYTES = 3 * (96 + 16) -- units that are announced, with their mbarriers: lib/device/step_plan.h
 local KEPT_BYTES = 2 * 16 * 256 -- of rows, where O of the spans before is in the workspace
-local PLAN_BYTES = 8 * 4096 + 5 * 128 -- of the kernel that plans: PLAN_SHARED_BYTES there
 
-function step.how(record)
-  local span = record.span or SPAN
-  return ("sm90a_step_%sm%dn%d"):format(span ~= SPAN and ("s%d_"):format(span) or "", record.m, record.n)
-end
+function step.how(record) return shared.how("sm90a", record) end
 
 local function parts_of(record)
   local row = record.slabs * record.width
@@ -46,7 +43,7 @@ function step.complete(record)
   local wide = record.head_dim > 128
   record.registers, record.folded, record.folded_in_shared = REGISTERS, wide and 1 or nil, wide and 0 or 1
   record.slabs = (2 * record.head_dim + record.width - 1) // record.width
-  record.stages, record.span = record.stages or (record.narrow and 3 or 2), record.span or SPAN
+  record.stages, record.span = record.stages or (record.narrow and 3 or 2), record.span or shared.SPAN
   record.pieces = record.narrow and PIECES[record.head_dim] or 0
   record.cache_from, record.cache_up_to = record.cache_from or CACHE_FROM, record.cache_up_to or CACHE_UP_TO
   record.smem = smem_of(record)
@@ -63,12 +60,7 @@ function step.complete(record)
       record.maps[i] = { tensor = record.maps[i].tensor, swizzle = "TENSOR_MAP_NO_SWIZZLE", columns = record.head_dim, rows = PIECE }
     end
   end
-  record.launches = {
-    { suffix = "_plan", grid = "GLINT_GPU_STEP_PLAN", rows = record.m, threads = 1024, smem_bytes = PLAN_BYTES, dependent = 1 },
-    { suffix = "", grid = "GLINT_GPU_STEP_UNITS", rows = record.m, threads = record.threads, smem_bytes = record.smem_bytes,
-      blocks_per_sm = 1, dependent = 1 },
-    { suffix = "_merge", grid = "GLINT_GPU_STEP_MERGE", rows = 16, threads = 128, smem_bytes = 0, dependent = 1 },
-  }
+  record.launches = shared.launches(record, 1)
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.
@@ -86,12 +78,12 @@ function step.check(record, report, block_kib)
   if not keys then
     report("m", ("a step has no kernel for head_dim %d"):format(record.head_dim), "64, 80, 96, 128 or 256")
   elseif record.m ~= TILE_M or record.n ~= keys then
-    report("m", ("the order of a step's sums is that of tiles of %d keys, for two warpgroups"):format(keys), ("m = 128, n = %d"):format(keys))
+    report("m", ("the order of a step's sums is that of tiles of %d keys, for two warpgroups"):format(keys),
+      ("m = 128, n = %d"):format(keys))
   elseif record.narrow and not PIECES[record.head_dim] then
     report("m", ("a step over 8 bits has no kernel for head_dim %d"):format(record.head_dim), "64, 96 or 128")
   end
-  if record.cache_from > record.cache_up_to then report("cache_up_to", "is below cache_from", tostring(record.cache_from)) end
-  if record.span % record.n ~= 0 then report("span", ("a span is whole tiles of %d keys"):format(record.n), ("a multiple of %d"):format(record.n)) end
+  shared.check(record, report)
   if record.smem_bytes > block_kib * KIB then
     report("tile", ("at head_dim %d the kernel needs %s bytes of shared memory, and a block has %d"):format(record.head_dim,
       record.smem[1].text, block_kib * KIB), "fewer stages")

@@ -194,7 +194,8 @@ harness.case("sm90a: forward tiles of other head dims are proposed, and go", fun
 end)
 
 harness.case("sm90a: the least length that a row is for is in the table", function()
-  local loaded = assert(records_of(harness.file([[return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 64 }, masks = { "causal" },
+  local loaded = assert(records_of(harness.file([[return {
+    passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 64 }, masks = { "causal" },
     families = { sm90a = { archs = { "90a" }, step = true } } }]])))
   for _, row in ipairs(loaded.records) do
     if row.schedule == "step" then harness.yes(emit.table({ row }, "s"):find((".least = %d"):format(row.least), 1, true), row.name) end

@@ -51,9 +51,11 @@ end)
 
 harness.case("lines of one group are told apart by what differs, alone", function()
   local function row(head_dim, mask, words)
-    return { family = "sm80", pass = "dec", head_dim = head_dim, mask = mask, softcap = "none", dtype = "bf16", kv_dtype = "same", takes = words, could = {} }
+    return { family = "sm80", pass = "dec", head_dim = head_dim, mask = mask, softcap = "none", dtype = "bf16", kv_dtype = "same",
+      takes = words, could = {} }
   end
-  local out = takes.matrix({ row(64, "none", { "lengths" }), row(64, "causal", { "lengths" }), row(128, "none", {}), row(128, "causal", {}) })
+  local out = takes.matrix({ row(64, "none", { "lengths" }), row(64, "causal", { "lengths" }), row(128, "none", {}),
+    row(128, "causal", {}) })
   harness.has(out, "\n| sm80, decode: head_dim 64 | yes |", "\n| sm80, decode: head_dim 128 | no |")
   out = takes.matrix({ row(64, "none", {}), row(128, "none", {}) })
   harness.has(out, "\n| sm80, decode | no |")
