@@ -13,13 +13,6 @@ struct variant {
         FIRST_SPAN = ${span // tile_n}, /* tiles of the first spans */
         PAGE_CHUNKS = ${page_chunks}, /* of tiles in shared memory */
         Q_KEPT = ${q_kept}, /* steps along head_dim whose fragments of Q stay in registers */
-$ if dtype == "f16" then
-        /* See follow_maxima: float16 ends at 2^-24 below, and sums are far from float32's end above. */
-        BELOW = 0,
-$ else
-        /* See follow_maxima: weights of at most 2^4, so that sums of them times the largest V do not overflow. */
-        BELOW = 8,
-$ end
     };
 };
 } // namespace

@@ -11,13 +11,6 @@ struct variant {
         HEAD_DIM = ${head_dim},
         TILE_N = ${tile_n}, /* keys of a block */
         WIDTH = ${width}, /* bytes of a slab's rows: see slab_tile */
-$ if dtype == "f16" then
-        /* See follow_maxima: float16 ends at 2^-24 below, and sums are far from float32's end above. */
-        BELOW = 0,
-$ else
-        /* See follow_maxima: weights of at most 2^4, so that sums of them times the largest V do not overflow. */
-        BELOW = 8,
-$ end
 $ if not short then
         WARPGROUPS = ${warpgroups}, /* that compute */
         Q_SLOTS = ${q_slots},

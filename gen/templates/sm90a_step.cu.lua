@@ -22,13 +22,6 @@ $ if not narrow then
         REGISTERS = ${registers}, /* of a thread that computes */
         FOLDED_IN_SHARED = ${folded_in_shared}, /* O of the spans before */
 $ end
-$ if dtype == "f16" then
-        /* See follow_maxima: float16 ends at 2^-24 below, and sums are far from float32's end above. */
-        BELOW = 0,
-$ else
-        /* See follow_maxima: weights of at most 2^4, so that sums of them times the largest V do not overflow. */
-        BELOW = 8,
-$ end
     };
 };
 } // namespace

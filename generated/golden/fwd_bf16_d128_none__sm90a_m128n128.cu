@@ -23,8 +23,6 @@ struct variant {
         HEAD_DIM = 128,
         TILE_N = 128, /* keys of a block */
         WIDTH = 128, /* bytes of a slab's rows: see slab_tile */
-        /* See follow_maxima: weights of at most 2^4, so that sums of them times the largest V do not overflow. */
-        BELOW = 8,
         WARPGROUPS = 2, /* that compute */
         Q_SLOTS = 2,
         STAGES = 2, /* of K, and of V */

@@ -21,8 +21,6 @@ struct variant {
         HEAD_DIM = 64,
         TILE_N = 64, /* keys of a block */
         WIDTH = 128, /* bytes of a slab's rows: see slab_tile */
-        /* See follow_maxima: weights of at most 2^4, so that sums of them times the largest V do not overflow. */
-        BELOW = 8,
     };
 };
 } // namespace

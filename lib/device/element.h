@@ -18,6 +18,8 @@
 enum rounding { UNROUNDED, ROUNDED };
 
 struct bf16 {
+    /* Weights are at most 2^4 (see follow_maxima), so that sums of them times the largest V do not overflow. */
+    static constexpr int BELOW = 8;
     static constexpr uint32_t BYTES = 2, K_STEP = 16, FRAGMENT_CHUNKS = 1, EXPONENT = 0x7f800000u, SIGNS = 0x80008000u;
 
     GLINT_DEVICE void mma(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1)
@@ -40,6 +42,8 @@ struct bf16 {
 };
 
 struct f16 {
+    /* See follow_maxima: float16 ends at 2^-24 below, and sums are far from float32's end above. */
+    static constexpr int BELOW = 0;
     static constexpr uint32_t BYTES = 2, K_STEP = 16, FRAGMENT_CHUNKS = 1, EXPONENT = 0x7c000000u, SIGNS = 0x80008000u;
 
     GLINT_DEVICE void mma(float d[4], const uint32_t a[4], uint32_t b0, uint32_t b1)

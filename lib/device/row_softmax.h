@@ -74,6 +74,23 @@ GLINT_DEVICE bool follow_maxima(struct softmax_rows &rows, float (&s)[keys / 2],
     return true;
 }
 
+/* NaN and infinities of one key's V, of which this lane has columns from `row` on, to O of the rows that see it:
+ * sees(half). */
+template <class Element, int n, class sees_t> GLINT_DEVICE void add_special_key(float (&o)[n], const char *row, const sees_t &sees)
+{
+#pragma unroll
+    for (int i = 0; i < n; i += 4) {
+        const uint32_t pair = bits_of(ld_global_f32((const float *)(row + 4 * i)));
+        const uint32_t special = pair ^ finite_part(pair, Element::EXPONENT, 2);
+#pragma unroll
+        for (int half = 0; half < 2; ++half)
+            if (special != 0 && sees(half)) {
+                o[i + 2 * half] += Element::low(special);
+                o[i + 2 * half + 1] += Element::high(special);
+            }
+    }
+}
+
 /* P = 2^(scale (S - max) - BELOW), in place of S; a query that has seen nothing yet keeps zeros. */
 template <int keys>
 GLINT_DEVICE void make_weights(struct softmax_rows &rows, float (&s)[keys / 2], const float (&shift)[2], float scale)

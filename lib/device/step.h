@@ -77,6 +77,13 @@ template <int HEAD_DIM_, int TILE_N_, int FIRST_SPAN, class Band_, int BLOCKS_ =
     typedef struct spans_of<FIRST_SPAN, !Band::LEFT> spans;
 };
 
+/* What a score is multiplied by to be an exponent of 2; a negative scale goes into Q. It is not 0, so that hidden
+ * scores stay -inf. */
+GLINT_DEVICE float scale_of(const struct glint_gpu_step &p)
+{
+    return fmaxf(fabsf(p.base.shape.scale_log2), 1e-37f);
+}
+
 /* ---- folding ------------------------------------------------------------------------------------------------- */
 
 /* What has become of a row in some spans: its maximum, and its sum of weights relative to it. */
@@ -184,17 +191,7 @@ GLINT_DEVICE void add_special_of(float (&o)[n], const struct glint_gpu_step &p, 
                         o[i] = float_of(0x7fffffffu);
         } else {
             const char *row = view_row(&p.base.v, at.batch, head, at.row, 2) + 4 * lane;
-#pragma unroll
-            for (int i = 0; i < n; i += 4) {
-                const uint32_t pair = bits_of(ld_global_f32((const float *)(row + 4 * i)));
-                const uint32_t special = pair ^ finite_part(pair, Element::EXPONENT, 2);
-#pragma unroll
-                for (int half = 0; half < 2; ++half)
-                    if (special != 0 && sees(half, key)) {
-                        o[i + 2 * half] += Element::low(special);
-                        o[i + 2 * half + 1] += Element::high(special);
-                    }
-            }
+            add_special_key<Element>(o, row, [&](const int half) { return sees(half, key); });
         }
     }
 }

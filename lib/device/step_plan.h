@@ -568,6 +568,15 @@ GLINT_DEVICE int32_t unit_word(uint32_t unit, const int word)
     return (int32_t)ld_shared_u32(unit + 4 * word);
 }
 
+/* Where a copy of a unit's keys begins, from `key` on; keys beyond the last one are on its page. */
+GLINT_DEVICE struct key_place place_of_copy(const struct glint_gpu_step &p, uint32_t unit, int32_t key)
+{
+    const struct key_place at = place_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K),
+                                             p.base.pages.table ? min(key, unit_word(unit, UNIT_KEYS) - 1) : key);
+
+    return {p.base.pages.table ? key & ((1 << p.base.pages.shift) - 1) : at.row, at.batch};
+}
+
 /* ---- folding the slots --------------------------------------------------------------------------------------- */
 
 /* The last kernel: a block of four warps folds 32 columns of 16 rows at a time, a warp 8 of them. */

@@ -22,7 +22,7 @@ template <class Variant> struct step_rows {
         TILE_N = Variant::TILE_N, /* keys of a tile */
         WARPS = Variant::WARPS,
         THREADS = 32 * WARPS,
-        BELOW = Variant::BELOW, /* see follow_maxima */
+        BELOW = element::BELOW, /* see follow_maxima */
         RIGHT = mask_t::RIGHT,  /* the mask hides keys after some row's last, */
         LEFT = mask_t::LEFT,    /* and before some row's first */
         RUN = 16,               /* keys that lie one after another, whatever a page has */
@@ -42,11 +42,6 @@ template <class Variant> struct step_rows {
     typedef float scores_t[TILE_N / 2];
     typedef float output_t[q_tile::DIM / 2];
 
-    GLINT_DEVICE float scale_of(const struct glint_gpu_step &p)
-    {
-        return fmaxf(fabsf(p.base.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
-    }
-
     template <int n> GLINT_DEVICE float (&fragments_of(float (&s)[n]))[1][n / 4][4]
     {
         return reinterpret_cast<float(&)[1][n / 4][4]>(s);
@@ -60,14 +55,10 @@ template <class Variant> struct step_rows {
 
     /* ---- copies -------------------------------------------------------------------------------------------------- */
 
-    /* By the first threads, one a run: where the keys of tile `tile` lie. Keys beyond the last one are on its page. */
+    /* By the first threads, one a run: where the keys of tile `tile` lie. */
     GLINT_DEVICE struct key_place find_run(const struct glint_gpu_step &p, uint32_t unit, int32_t tile)
     {
-        const int32_t key = tile * TILE_N + (int32_t)thread_index() * RUN;
-        const struct key_place at = place_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K),
-                                                 p.base.pages.table ? min(key, unit_word(unit, UNIT_KEYS) - 1) : key);
-
-        return {p.base.pages.table ? key & ((1 << p.base.pages.shift) - 1) : at.row, at.batch};
+        return place_of_copy(p, unit, tile * TILE_N + (int32_t)thread_index() * RUN);
     }
 
     GLINT_DEVICE void put_run(uint32_t shared, const struct key_place &at)
@@ -187,10 +178,11 @@ template <class Variant> struct step_rows {
                 rescale<q_tile::DIM>(o, factor);
             make_weights<TILE_N>(rows, s, shift, scale);
         };
-        auto take_rows = [&]() { /* of the span that ends */
+        /* Of the span that ends. */
+        auto take_rows = [&]() {
 #pragma unroll
-                                 for (int half = 0; half < 2; ++half)
-                                     own[half] = {rows.max[half], quad_sum(rows.sum[half])};
+            for (int half = 0; half < 2; ++half)
+                own[half] = {rows.max[half], quad_sum(rows.sum[half])};
         };
         auto slot_of = [&](int32_t of_span) {
             const int32_t slot = of_span - unit_word(unit, UNIT_SECOND) + 1;

@@ -455,10 +455,10 @@ GLINT_DEVICE void for_queries(const Band &mask, int32_t key, int32_t query0, con
 }
 
 /* NaN and infinities of a step's dO go to the dV of keys that their query sees, and those of Q to the dK of these keys,
- * 0 times them, which is NaN: such a query's dS is 0, or not finite either. Then they leave the tiles. Without a mask
- * (HIDES) it is keys beyond the end alone that a query does not see, and nobody reads their dK: Q stays as it is. All
- * `threads` threads that compute come here, or none. add(): what this one does for what it keeps. */
-template <class Element, class tile, bool HIDES, class add_t>
+ * 0 times them, which is NaN: such a query's dS is 0, or not finite either. Then they leave the tiles. Without a mask a
+ * query does not see keys beyond the end alone, and nobody reads their dK, so Q stays as it is. All `threads` threads
+ * that compute come here, or none. add(): what this one does for what it keeps. */
+template <class Element, class tile, class Band, class add_t>
 GLINT_DEVICE void settle_queries(uint32_t q, uint32_t dout, uint32_t barrier, const uint32_t threads, const add_t &add)
 {
     const uint32_t thread = thread_index_anew() - 128;
@@ -466,7 +466,7 @@ GLINT_DEVICE void settle_queries(uint32_t q, uint32_t dout, uint32_t barrier, co
     named_sync(barrier, threads);
     add();
     named_sync(barrier, threads);
-    if (HIDES)
+    if (Band::LEFT || Band::RIGHT)
         remove_special(q, tile::bytes, thread, threads, Element::EXPONENT);
     remove_special(dout, tile::bytes, thread, threads, Element::EXPONENT);
     fence_async_shared();

@@ -202,17 +202,7 @@ GLINT_DEVICE void add_special(float (&o)[n], const struct glint_gpu_call &t, con
         if (Band::LEFT && !is_cut(work, key / TILE_N))
             continue;
         const char *row = view_row(&t.v, work.batch, work.head_q / t.shape.group, first_k + key, 2) + 4 * (lane_index() % 4);
-#pragma unroll
-        for (int i = 0; i < n; i += 4) {
-            const uint32_t pair = bits_of(ld_global_f32((const float *)(row + 4 * i)));
-            const uint32_t special = pair ^ finite_part(pair, Element::EXPONENT, 2);
-#pragma unroll
-            for (int half = 0; half < 2; ++half)
-                if (special != 0 && sees(mask, query + 8 * half, key)) {
-                    o[i + 2 * half] += Element::low(special);
-                    o[i + 2 * half + 1] += Element::high(special);
-                }
-        }
+        add_special_key<Element>(o, row, [&](const int half) { return sees(mask, query + 8 * half, key); });
     }
 }
 

@@ -624,13 +624,12 @@ template <class Variant> struct key_kernel {
                     dp[i] = s[i] * (dp[i] - rows[i / 4][i % 2]);
                 hide(dp);
                 to_operand<element>(ds_words, dp);
-                constexpr bool HIDES = mask_t::LEFT || mask_t::RIGHT;
                 if (cut && queries_special<TILE_M>(lse, delta))
-                    settle_queries<element, query_tile, HIDES>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {
+                    settle_queries<element, query_tile, mask_t>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {
                         for_queries<query_tile>(mask(), work.key0 + (int32_t)own_row(), walk.m * TILE_M,
                                                 [&](uint32_t row, auto sees) {
                                                     add_special_row<element, query_tile>(dv, dout, row, 0, 1.0f, sees);
-                                                    if (HIDES)
+                                                    if (mask_t::LEFT || mask_t::RIGHT)
                                                         add_special_row<element, query_tile>(dk, q, row, 0, 0.0f, sees);
                                                 });
                     });

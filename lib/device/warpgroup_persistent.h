@@ -28,7 +28,7 @@ template <class Variant> struct persistent_kernel {
         Q_SLOTS = Variant::Q_SLOTS,
         STAGES = Variant::STAGES, /* of K, and of V */
         TURNS = Variant::TURNS,
-        BELOW = Variant::BELOW,                 /* see follow_maxima */
+        BELOW = element::BELOW,                 /* see follow_maxima */
         BLIND = mask_t::RIGHT && !mask_t::LEFT, /* queries of a tile may all see no key */
     };
     typedef slab_tile<64, HEAD_DIM, Variant::WIDTH> query_tile; /* a warpgroup's own */

@@ -167,7 +167,7 @@ template <class Variant> struct role_kernel {
                                                   shared + DELTA_AT + queries.stage * ROW_BYTES)) {
                 const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
 
-                settle_queries<element, query_tile, mask_t::LEFT || mask_t::RIGHT>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {
+                settle_queries<element, query_tile, mask_t>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {
                     for_queries<query_tile>(
                         mask, work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M, [&](uint32_t row, auto sees) {
                             add_special_row<element, query_tile>(d, keeps_dk ? q : dout, row, 0, keeps_dk ? 0.0f : 1.0f, sees);

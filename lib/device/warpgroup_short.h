@@ -19,7 +19,7 @@ template <class Variant> struct short_kernel {
         TILE_M = 64,
         THREADS = 128,
         STAGES = 2, /* of K, and of V */
-        BELOW = Variant::BELOW,
+        BELOW = element::BELOW,
         OWN = 1, /* a named barrier */
     };
     typedef slab_tile<TILE_M, HEAD_DIM, Variant::WIDTH> query_tile;

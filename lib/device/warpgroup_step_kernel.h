@@ -39,11 +39,6 @@ template <class Variant> struct step_kernel {
         Q_EMPTY = tiles::Q_EMPTY,
     };
 
-    GLINT_DEVICE float scale_of(const struct glint_gpu_step &p)
-    {
-        return fmaxf(fabsf(p.base.shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
-    }
-
     GLINT_DEVICE void attend(const struct glint_gpu_step &p, uint32_t shared, uint32_t w)
     {
         const float scale = scale_of(p);

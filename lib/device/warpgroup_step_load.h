@@ -28,7 +28,7 @@ template <class Variant> struct step_shape {
         WIDTH = Variant::WIDTH,   /* bytes of a row of a slab */
         SLABS = (2 * HEAD_DIM + WIDTH - 1) / WIDTH,
         WHOLE_SLABS = 2 * HEAD_DIM % WIDTH == 0,
-        BELOW = Variant::BELOW, /* see follow_maxima */
+        BELOW = element::BELOW, /* see follow_maxima */
         OWN = 1,                /* named barriers of the warpgroups that compute */
         RIGHT = mask_t::RIGHT,  /* the mask hides keys after some row's last, */
         LEFT = mask_t::LEFT,    /* and before some row's first */
@@ -55,15 +55,11 @@ template <class Variant> struct step_shape {
         return {rows, lane % parts * rows, lane / parts, WHOLE_SLABS && rows == TILE_N ? 1 : parts * slabs};
     }
 
-    /* Where this lane's part of a tile of keys is; keys beyond the last one are on its page. */
+    /* Where this lane's part of a tile of keys is. */
     GLINT_DEVICE struct key_place place_of_part(const struct glint_gpu_step &p, uint32_t unit, const struct tile_part &part,
                                                 int32_t tile)
     {
-        const int32_t key = tile * TILE_N + part.row;
-        const struct key_place at = place_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K),
-                                                 p.base.pages.table ? min(key, unit_word(unit, UNIT_KEYS) - 1) : key);
-
-        return {p.base.pages.table ? key & ((1 << p.base.pages.shift) - 1) : at.row, at.batch};
+        return place_of_copy(p, unit, tile * TILE_N + part.row);
     }
 
     /* Keys that one tile of rows reads go first; others are read again. */
