@@ -9,7 +9,7 @@ memory-efficient kernel, each through PyTorch's scaled_dot_product_attention, an
 The group "decode" is one query a sequence against many keys, over 35 cells, and needs a library with the pass `dec` of sm80: spec/full.lua
 has it. A call takes microseconds, so 20 of them are captured in a graph; they read the same K and V, which stay in the L2 cache where they
 are below some 40 MB. Its unit is TB/s of K and V. With --features Glint is timed beside itself, in any group: lengths on the device, ragged sequences, sinks, a
-softcap and pages, where the library has rows for them.
+softcap, pages, and another dtype, where the library has rows for them. All of them run in turn, so none has a warmer card than another.
 
     ./bazelw build --repo_env=GLINT_SPEC=spec/full.lua //examples/pytorch:libglint_shared.so
     python3 bench/peers_gpu.py --group decode --csv bench/results/h200_decode.csv
@@ -213,13 +213,13 @@ class Glint:
 
 
 class GlintWith(Glint):
-    """Glint with one thing more. Both passes: "lengths" of the sequences, read on the device, and "ragged", the same rows as sequences that follow one
-    another. Forward alone: "sinks", "softcap", "pages N" of so many rows, anywhere in the pool or one after another ("pages N in order"), and
+    """Glint with one thing more. Both passes: "lengths" of the sequences, read on the device, "ragged", the same rows as sequences that follow one
+    another, and a dtype, "f16", in which the same tensors are. Forward alone: "sinks", "softcap", "pages N" of so many rows, anywhere in the pool or one after another ("pages N in order"), and
     K and V in 8 bits, "i8" with a scale a row and "e4m3" with one a head."""
 
     def __init__(self, feature):
-        super().__init__(passes=("fwd", "bwd") if feature in ("lengths", "ragged") else ("fwd",))
-        self.name = feature
+        super().__init__(passes=("fwd", "bwd") if feature in ("lengths", "ragged", *DTYPES) else ("fwd",))
+        self.name, self.dtype = feature, feature if feature in DTYPES else None
 
     def prepare(self, shape, q, k, v, dout):
         word, *rest = self.name.split()
@@ -232,6 +232,8 @@ class GlintWith(Glint):
             number, dtype, largest, scales = EIGHT_BITS[word]
             self.fields.update(kv_dtype=number, kv_scales=scales)
             (k, self.more["k_scale"]), (v, self.more["v_scale"]) = (self.quantised(t, dtype, largest, scales) for t in (k, v))
+        elif word in DTYPES:
+            q, k, v, dout = (t.to(DTYPES[word]) for t in (q, k, v, dout))
         elif word == "ragged":
             sides = {"q": shape.seqlen_q, "k": shape.seqlen_k}
             self.fields.update(lengths=glint.LENGTHS_RAGGED, **{f"rows_{side}": shape.batch * n for side, n in sides.items()})
@@ -662,7 +664,7 @@ def main():
     parser.add_argument("--least-ms", type=float, default=60, help="that an implementation and pass runs in a cell, at 2 calls a round or more (%(default)s)")
     parser.add_argument("--best", action="store_true", help="the bar of a cell is 1 of its best peer, not the group's")
     parser.add_argument("--sustained", type=float, metavar="SECONDS", help="each implementation by itself for so long, in place of rounds")
-    parser.add_argument("--features", type=words, default=[], help="Glint beside itself with these: lengths,ragged,sinks,softcap,i8,e4m3,pages 16,pages 64,pages 64 in order ...")
+    parser.add_argument("--features", type=words, default=[], help="Glint beside itself with these: f16,lengths,ragged,sinks,softcap,i8,e4m3,pages 16,pages 64,pages 64 in order ...")
     parser.add_argument("--list", action="store_true", help="print the cells, and do nothing else: no GPU is needed")
     parser.add_argument("--csv", help="write the results to this file, a line as soon as it is known")
     options = parser.parse_args()
@@ -705,7 +707,7 @@ def main():
             ratios.update({(group, shape, which): ratio for which, ratio in show(shape, measured, implementations, peer).items()})
             for (index, which), ms in measured.items() if writer else ():
                 i = implementations[index]
-                writer.writerow([i.name, i.variants[which], which, shape.dtype, shape.head_dim, shape.mask, shape.seqlen_q, shape.seqlen_k,
+                writer.writerow([i.name, i.variants[which], which, getattr(i, "dtype", None) or shape.dtype, shape.head_dim, shape.mask, shape.seqlen_q, shape.seqlen_k,
                                  shape.batch, shape.heads_q, shape.heads_kv, 0, f"{ms:.6f}", f"{shape.tflops(which, ms):.6f}",
                                  *[f"{x:.0f}" for x in states.get((index, which), [])[:2]]])
                 file.flush()
