@@ -630,11 +630,12 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  * a query and a key that it sees. It is for clipping of weights (QK-clip) and for calibration of 8 bits.
  *
  *  - A score is what the softmax takes: scaled, capped, with its bias, of 8-bit K with its scale. It is the largest of
- *    the float32 numbers that the kernel computed, -0 counted as 0, and so has the same bits on any number of threads.
+ *    the float32 numbers that the kernel computed, -0 counted as 0, and so has the same bits on any number of threads
+ *    and in any order of a GPU's blocks.
  *  - A sink is no score. -inf where no query of the head sees a key. A score of NaN does not count.
  *  - Forward only: a training step's backward pass is planned with max_logit = 0.
- *  - Rows of the table take it where the spec sets max_logit = true in their family: the CPU's, with few queries
- *    too. O and LSE have the bits that they have without it. */
+ *  - Rows of the table take it where the spec sets max_logit = true in their family: those of the CPU and of sm80, with
+ *    few queries too. O and LSE have the bits that they have without it. */
 /* A bias (T5's relative positions, Swin's windows, the pairs of AlphaFold): B_bhij is added to the score of query i and
  * key j of head h in sequence b. It is element b * bias.batch + h * bias.head + i * bias.query + j * bias.key of
  * tensors.bias.

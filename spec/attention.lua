@@ -39,8 +39,8 @@ return {
   families = {
     -- C with vector extensions. Runs on any host; also what is used when there is no GPU. One object for each ISA; the
     -- best that the CPU has is chosen when a context is opened. "x86_64_bf16" (AVX-512 BF16, on AMD's CPUs) and
-    -- "x86_64_amx" (where the host sets glint_options.amx) are for bf16 alone. max_logit = true makes "fwd" and "dec"
-    -- write the largest logit of each head where a problem asks for it (QK-clip, calibration).
+    -- "x86_64_amx" (where the host sets glint_options.amx) are for bf16 alone. max_logit = true, here and in sm80,
+    -- makes "fwd" and "dec" write the largest logit of each head where a problem asks for it (QK-clip, calibration).
     cpu = { isas = { "x86_64", "x86_64_v3", "x86_64_v4", "x86_64_bf16", "x86_64_amx", "aarch64" } },
 
     -- CUDA kernels for NVIDIA GPUs since Ampere, one cubin for each architecture: 80 is the A100, 87 the Jetson Orin,

@@ -39,8 +39,8 @@ local sm80 = {
   templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua", dec = "sm80_dec.cu.lua" },
   template = function(record) return is_step(record) and "sm80_step.cu.lua" or nil end,
   fields = { archs = arch_list, device_lengths = schema.flag(), device_pages = schema.flag(), device_ragged = schema.flag(),
-    step = schema.flag() }, -- adds the row of a server's step to each forward key that has one
-  passed = { "device_lengths", "device_pages", "device_ragged" },
+    max_logit = schema.flag(), step = schema.flag() }, -- adds the row of a server's step to each forward key that has one
+  passed = { "device_lengths", "device_pages", "device_ragged", "max_logit" },
   required = { "archs" },
   target_field = "archs",
   all_targets = ARCHS,
@@ -80,6 +80,7 @@ local sm80 = {
     device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set, and one more
                                                         -- of ragged sequences, where device_ragged is; decode: one more
     device_ragged = schema.flag(),                      -- forward, decode, and backward of split tiles: one more of each kernel, for GLINT_LENGTHS_RAGGED
+    max_logit = schema.flag(),                          -- forward and decode: writes the largest logit of a head, where a problem asks for it
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
@@ -200,6 +201,7 @@ function sm80.complete(record)
   record.device_ragged = (takes_lengths or record.pass == "dec") and record.device_ragged or false
   local finds_pages = record.pass == "dec" or (record.pass == "fwd" and record.device_lengths)
   record.device_pages = finds_pages and record.device_pages or false
+  record.max_logit = record.pass ~= "bwd" and not is_step(record) and record.max_logit or false
   if is_step(record) then
     step.complete(record, backward.page_chunks)
   elseif record.pass == "fwd" then
@@ -224,7 +226,11 @@ function sm80.complete(record)
   record.launches = launches(record)
 end
 
-function sm80.takes(record) return (is_step(record) and step or gpu).takes(record) end
+function sm80.takes(record)
+  local set = (is_step(record) and step or gpu).takes(record)
+  set.max_logit = record.max_logit or nil
+  return set
+end
 
 --- The list of measured tiles for `key`. Forward with a tree is for few queries, and its bits take registers.
 function sm80.list(key) return key.pass == "fwd" and axes.field(key, "mask", "tree_bits") and "trees" or key.pass end

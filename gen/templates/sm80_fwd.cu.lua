@@ -129,6 +129,9 @@ $ end
     float o[ROW_TILES][COLUMNS / 8][4]; /* unnormalised, relative to rows.max */
     struct softmax_state<ROW_TILES> rows;
     begin_softmax(rows);
+$ if max_logit then
+    float largest = -GLINT_INFINITY;
+$ end
     set_zero(o);
 
     /* Begins the copies of the block before this one into the other stage; before the first block there are zeros. All
@@ -178,6 +181,9 @@ $ end
         add_bias(s, bias, ahead, p.shape, warp_query0, block * TILE_N${part_keys});
         if (hides_some(mask, block, blocks.whole_from, blocks.hidden_from))
             hide_keys(s, Rows::sight(kept, mask), warp_query0, block * TILE_N${part_keys}, -GLINT_INFINITY);
+$ if max_logit then
+        follow_largest(largest, s, Rows::sight(kept, mask).seqlen_q - warp_query0);
+$ end
         follow_maxima(s, o, rows, shift, scale, ${warp});
         make_weights(s, rows, shift, scale);
 $ if split then
@@ -202,6 +208,10 @@ $ end
     const struct place end = Rows::template queries_again<TILE_M>(p, kept);
     const ${intervals and "struct tile_intervals" or "mask_t"} end_mask = ${intervals and "mask_of_tile<mask_t>(end, ranges)" or "mask_of<mask_t>(end.own)"};
     const int32_t first_row = end.row0 + (int32_t)group * WARP_ROWS, end_query = end.own.seqlen_q;
+$ if max_logit then
+    if (p.max_logit)
+        raise_largest(p.max_logit + end.head, largest, natural_scale<bias_t>(p.shape));
+$ end
 $ if split then
     const uint32_t o_tile = q_tile + group * (WARP_ROWS * q_tile_t::PAGE_ROW) + part * o_part_t::BYTES;
     const uint32_t o_lane = o_tile + tile_offset(lane >> 2, 0, q_tile_t::ROWS, q_tile_t::PAGE_CHUNKS) + (lane & 3) * 4;

@@ -9,7 +9,7 @@ local function rows_with(fields)
   local loaded = assert(records_of(harness.file(([[return {
   passes = { "fwd", "bwd", "dec" }, dtypes = { "bf16" }, head_dims = { 128 }, masks = { "none", "causal" },
   families = { sm80 = { archs = { 80 }, %s }, sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, %s } } }]]):format(fields,
-    (fields:gsub("device_pages = true,?", ""))))))
+    (fields:gsub("device_pages = true,?", ""):gsub("max_logit = true,?", ""))))))
   local rows = {}
   for _, record in ipairs(loaded.records) do rows[record.name] = record end
   return rows
@@ -17,7 +17,7 @@ end
 
 harness.case("what a row could take it takes where the fields are set, and nothing else", function()
   local plain = rows_with("")
-  local all = rows_with("device_lengths = true, device_ragged = true, device_pages = true")
+  local all = rows_with("device_lengths = true, device_ragged = true, device_pages = true, max_logit = true")
   for name, record in pairs(plain) do
     local wanted = {}
     for _, one in ipairs(takes.list) do
@@ -30,23 +30,22 @@ end)
 
 harness.case("the fields that a word names make it, alone", function()
   for _, one in ipairs(takes.list) do
-    local of_gpu = #one.fields > 0 and one.fields[1] ~= "max_logit" -- which is the CPU's alone
-    local rows = rows_with(of_gpu and table.concat(one.fields, " = true, ") .. " = true" or "")
+    local rows = rows_with(#one.fields > 0 and table.concat(one.fields, " = true, ") .. " = true" or "")
     for name, record in pairs(rows_with("")) do
       if text.contains(record.could, one.name) then harness.yes(text.contains(rows[name].takes, one.name), name .. " " .. one.name) end
     end
   end
 end)
 
-harness.case("rows of the CPU write the largest logit where the spec says so, and the backward pass has none", function()
+harness.case("rows of the CPU and of sm80 write the largest logit where the spec says so, and the backward pass has none", function()
   local loaded = assert(records_of(harness.file([[return {
   passes = { "fwd", "bwd", "dec" }, dtypes = { "bf16" }, head_dims = { 64 }, masks = { "causal" },
-  families = { cpu = { isas = { "x86_64_v3", "x86_64_amx" }, max_logit = true } } }]])))
+  families = { cpu = { isas = { "x86_64_v3", "x86_64_amx" }, max_logit = true }, sm80 = { archs = { 80 }, max_logit = true } } }]])))
   for _, record in ipairs(loaded.records) do
     harness.is(text.contains(record.takes, "max_logit"), record.pass ~= "bwd", record.name)
     harness.is(text.contains(record.could, "max_logit"), false, record.name)
   end
-  harness.is(#loaded.records, 6)
+  harness.is(#loaded.records, 11)
 end)
 
 harness.case("lines of one group are told apart by what differs, alone", function()
@@ -64,7 +63,7 @@ end)
 harness.case("list --takes", function()
   local status, out = harness.glint("list", "--takes", "--spec", harness.root .. "/spec/ragged.lua")
   harness.is(status, 0)
-  harness.has(out, "| cpu, forward | yes | yes | yes | yes | yes | yes | `max_logit` |", "| sm80, decode | yes | yes | yes | yes | yes | no | no |")
+  harness.has(out, "| cpu, forward | yes | yes | yes | yes | yes | yes | `max_logit` |", "| sm80, decode | yes | yes | yes | yes | yes | no | `max_logit` |")
   local wrong, _, why = harness.glint("list", "--takes", "--format", "json")
   harness.is(wrong, 2)
   harness.has(why, "--takes is a format of its own")

@@ -35,6 +35,7 @@ struct variant {
     typedef window_mask mask;
     typedef struct plain_score score;
     typedef struct no_bias bias;
+    static constexpr bool LOGIT = false; /* writes the largest logits, if asked */
     enum {
         HEAD_DIM = 64,
         DIM_PADDED = 64, /* up to a whole fragment, with zeros */

@@ -47,5 +47,6 @@ void glint_cuda_fill_decode(const struct glint_problem *p, const struct glint_cu
         .key_begin = t->key_begin,
         .key_end = t->key_end,
         .tree_bits = t->tree_bits,
+        .max_logit = t->max_logit,
     };
 }

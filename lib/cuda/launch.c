@@ -411,6 +411,7 @@ static void fill_forward(struct glint_gpu_call *call, const struct glint_problem
     call->key_begin = t->key_begin;
     call->key_end = t->key_end;
     call->tree_bits = t->tree_bits;
+    call->max_logit = t->max_logit;
     call->bias = glint_cuda_bias_of(p, t);
     call->words = own->words > 0 ? workspace : NULL;
     memcpy(call->blocks, own->blocks, sizeof call->blocks);
@@ -489,6 +490,14 @@ static bool has_blocks(const struct glint_gpu_kernel *kernel, const uint32_t blo
     return false;
 }
 
+/* The largest logits are those of no pair before the kernels raise them. */
+static enum glint_status clear_logits(struct glint_cuda *cuda, const struct glint_problem *p, float *max_logit, void *stream)
+{
+    static const uint32_t MINUS_INFINITY = 0xff800000u; /* of float32 */
+    return glint_cuda_note(
+        cuda, cuda->driver.memory_set_words((glint_cu_address)(uintptr_t)max_logit, MINUS_INFINITY, (size_t)p->heads_q, stream));
+}
+
 /* Clears the words that the kernels count in, and makes the maps. */
 static enum glint_status prepare(struct glint_cuda *cuda, const struct glint_variant *variant, const struct glint_plan *plan,
                                  uint32_t words, const struct glint_tensors *tensors, void *workspace, struct tensor_map *maps,
@@ -543,7 +552,9 @@ enum glint_status glint_cuda_run(const struct glint_context *context, const stru
     enum glint_status status = glint_cuda_begin(cuda, &pushed);
     if (status != GLINT_OK)
         return status;
-    if (has_blocks(glint_gpu_kernel_of(variant), own.blocks)) {
+    if (plan->problem.max_logit != 0)
+        status = clear_logits(cuda, &plan->problem, tensors->max_logit, stream);
+    if (status == GLINT_OK && has_blocks(glint_gpu_kernel_of(variant), own.blocks)) {
         fill(variant, plan, &own, tensors, workspace, &parameters);
         status = prepare(cuda, variant, plan, own.words, tensors, workspace, parameters.call.map, stream);
         if (status == GLINT_OK)

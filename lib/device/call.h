@@ -147,7 +147,10 @@ struct glint_gpu_call {
          * sequences.bound_q bits. */
         const uint32_t *tree_bits;
     };
-    int32_t *block_keys; /* [batch, padded_q / tile_m, 4] */
+    union {
+        int32_t *block_keys; /* [batch, padded_q / tile_m, 4] */
+        float *max_logit;    /* forward: [heads_q], -inf when the kernel begins, or NULL */
+    };
     struct glint_gpu_bias bias;
 };
 

@@ -59,6 +59,7 @@ struct glint_decode_params {
     /* Of a mask with intervals and of one with a tree, as in struct glint_gpu_call; NULL where the problem has none. */
     const int32_t *key_begin, *key_end;
     const uint32_t *tree_bits;
+    float *max_logit; /* [heads_q], -inf when the first kernel begins, or NULL */
 };
 
 #endif

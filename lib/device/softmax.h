@@ -208,6 +208,44 @@ GLINT_DEVICE void add_sink(float &inverse, float &lse, float max, float sum, flo
                       : fmaf(below != 0 ? lg2(total) + (float)below : lg2(total), 0.693147180559945309f, top);
 }
 
+/* ---- the largest logit ------------------------------------------------------------------------------------------- */
+
+/* Raises a head's largest logit to x, in whatever order blocks do so: floats from 0 on are ordered as integers, and
+ * those below as unsigned integers the other way round. NaN and -inf raise nothing, and -0 counts as 0. */
+GLINT_DEVICE void raise_logit(float *logit, float x)
+{
+    const float own = x + 0.0f;
+
+    if (own >= 0.0f)
+        atomicMax((int32_t *)logit, (int32_t)bits_of(own));
+    else if (own > -GLINT_INFINITY)
+        atomicMin((uint32_t *)logit, bits_of(own));
+}
+
+/* The largest score that a lane has met, of the first `rows` queries of its warp. */
+template <int ROWS, int COLUMNS> GLINT_DEVICE void follow_largest(float &largest, const float (&s)[ROWS][COLUMNS][4], int32_t rows)
+{
+    const int32_t own = (int32_t)(thread_index_anew() % 32 >> 2);
+    float maxima[ROWS][2];
+
+    find_maxima(maxima, s);
+#pragma unroll
+    for (int rt = 0; rt < ROWS; ++rt)
+#pragma unroll
+        for (int side = 0; side < 2; ++side)
+            largest = own + rt * 16 + side * 8 < rows ? fmaxf(largest, maxima[rt][side]) : largest;
+}
+
+/* All lanes of a warp call it with what they have met, less the scale. */
+GLINT_DEVICE void raise_largest(float *logit, float largest, float scale)
+{
+#pragma unroll
+    for (uint32_t lanes = 1; lanes < 32; lanes *= 2)
+        largest = fmaxf(largest, shfl_xor(largest, lanes));
+    if (lane_index() == 0)
+        raise_logit(logit, largest * fabsf(scale));
+}
+
 /* P = 2^(scale (S - max)), in place of S; a query that has seen nothing yet keeps zeros. */
 template <int ROWS, int KEYS>
 GLINT_DEVICE void make_weights(float (&s)[ROWS][KEYS][4], struct softmax_state<ROWS> &rows, const float (&shift)[ROWS][2],

@@ -49,7 +49,7 @@
     M(glint_gpu_bias_tensor, sums, 64)                                                                                  \
     S(glint_gpu_biased_call, 648)                                                                                       \
     M(glint_gpu_biased_call, tensor, 576)                                                                               \
-    S(glint_decode_params, 496)                                                                                         \
+    S(glint_decode_params, 504)                                                                                         \
     M(glint_decode_params, q, 0) M(glint_decode_params, k, 32) M(glint_decode_params, v, 64)                            \
     M(glint_decode_params, o, 96) M(glint_decode_params, lse, 128) M(glint_decode_params, sinks, 136)                   \
     M(glint_decode_params, shape, 144) M(glint_decode_params, score_ratio, 188)                                         \
@@ -60,6 +60,7 @@
     M(glint_decode_params, partial_o, 328) M(glint_decode_params, partial_rows, 336)                                    \
     M(glint_decode_params, scales, 344) M(glint_decode_params, bias, 384) M(glint_decode_params, tensor, 400)           \
     M(glint_decode_params, key_begin, 472) M(glint_decode_params, key_end, 480) M(glint_decode_params, tree_bits, 488)  \
+    M(glint_decode_params, max_logit, 496)                                                                              \
     S(glint_decode_scales, 40)                                                                                          \
     S(tensor_map, 128)                                                                                                  \
     S(glint_gpu_forward_maps, 1088)                                                                                     \

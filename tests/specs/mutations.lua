@@ -46,6 +46,7 @@ return {
     { pass = "fwd", kv_dtype = "e4m3", reason = "no kernels yet" },
   },
   override = {
+    { family = "sm80", pass = "fwd", head_dim = 40, mask = "causal", set = { max_logit = true }, reason = "faults of the largest logit" },
     { family = "sm80", pass = "fwd", mask = "band", set = { device_lengths = true, device_ragged = true }, reason = "faults of the kernels that read lengths" },
     { family = "sm80", pass = "fwd", head_dim = 32, mask = "causal", set = { device_lengths = true, device_pages = true, device_ragged = true },
       reason = "and of those that find K and V in pages" },

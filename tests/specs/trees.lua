@@ -17,6 +17,7 @@ return {
       device_lengths = true,
       device_ragged = true,
       device_pages = true,
+      max_logit = true,
       tiles = {
         fwd = {
           [32] = { { m = 32, n = 32, warps = 4, d_split = 2 } },

@@ -49,8 +49,10 @@ GLINT_DEVICE void store_merged(const struct glint_decode_params &p, const struct
     if (row < rows) {
         if ((lane >> (S::WIDENED ? 1 : 2) & 1) == 0 && column < S::HEAD_DIM)
             st_global_u32(query_row<S, Rows>(p, p.o, t, row) + column * S::BYTES, S::element::pack(mine, other));
-        if (dt == 0 && lane < 2)
+        if (dt == 0 && lane < 2) {
             store_lse<Rows>(p, t, row, end.lse);
+            note_logit<S>(p, t, row, m.maximum);
+        }
     }
 }
 

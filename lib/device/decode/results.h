@@ -204,10 +204,14 @@ GLINT_DEVICE void store_output(const struct glint_decode_params &p, const struct
                 }
         }
         if (warp == 0 && lane < 4) {
-            if (row < rows)
+            if (row < rows) {
                 store_lse<Rows>(p, t, row, end[0].lse);
-            if (row + 1 < rows)
+                note_logit<S>(p, t, row, r.maximum[rt][0]);
+            }
+            if (row + 1 < rows) {
                 store_lse<Rows>(p, t, row + 1, end[1].lse);
+                note_logit<S>(p, t, row + 1, r.maximum[rt][1]);
+            }
         }
     }
 }

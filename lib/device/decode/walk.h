@@ -7,6 +7,7 @@
 #include "lib/device/decode.h"
 #include "lib/device/score.h"
 #include "lib/device/sequences.h"
+#include "lib/device/softmax.h"
 #include "lib/device/tile.h"
 #include "lib/device/tree.h"
 
@@ -104,6 +105,15 @@ GLINT_DEVICE void store_lse(const struct glint_decode_params &p, const struct ro
                   lse);
 }
 
+/* Raises the largest logit of a row's head to `maximum`, that of the row. */
+template <class S>
+GLINT_DEVICE void note_logit(const struct glint_decode_params &p, const struct row_tile &t, int32_t row, float maximum)
+{
+    if constexpr (S::LOGIT)
+        if (p.max_logit)
+            raise_logit(p.max_logit + t.head_kv * p.shape.group + row % p.shape.group, maximum);
+}
+
 /* The end of the keys that a row of a sequence sees, and their begin. */
 template <class S>
 GLINT_DEVICE int32_t end_of_row(const struct glint_decode_params &p, int32_t row, const struct sequence_rows &own)
@@ -115,6 +125,14 @@ template <class S>
 GLINT_DEVICE int32_t begin_of_row(const struct glint_decode_params &p, int32_t row, const struct sequence_rows &own)
 {
     return S::mask::LEFT ? max(0, row / p.shape.group + own.left) : 0;
+}
+
+/* The keys that a query of a tree may see, whatever its bits. */
+GLINT_DEVICE struct key_range reach_of_tree(const struct glint_decode_params &p, const struct sequence_rows &own)
+{
+    const int32_t before = own.seqlen_k - own.seqlen_q, left = mask_of<tree_mask>(p, own, 0).left;
+
+    return {max(0, before + max(-own.seqlen_k, min(0, left - 1))), own.seqlen_k};
 }
 
 /* The keys that a row sees, under a mask with intervals; none begin at seqlen_k and end at 0. A problem may have fewer
@@ -133,11 +151,9 @@ GLINT_DEVICE struct key_range keys_of_row(const struct glint_decode_params &p, c
         return none;
     if constexpr (S::mask::TREE)
         if (p.tree_bits) {
-            const struct tree_mask mask = mask_of<tree_mask>(p, own, first);
-
             if constexpr (!WALK)
-                return keys_of_query(mask, query);
-            keys = {own.seqlen_k - own.seqlen_q + max(-own.seqlen_k, min(0, mask.left - 1)), own.seqlen_k};
+                return keys_of_query(mask_of<tree_mask>(p, own, first), query);
+            keys = reach_of_tree(p, own);
         }
     if (p.key_begin)
         keys = {max(keys.first, int_at(p.key_begin + first, query)), min(keys.end, int_at(p.key_end + first, query))};
@@ -150,6 +166,15 @@ template <class S, class Rows>
 GLINT_DEVICE void find_keys(const struct glint_decode_params &p, struct row_tile &t, const struct sequence_rows &own)
 {
     if constexpr (S::mask::INTERVALS) {
+        if (!p.key_begin) { /* the first row reaches back furthest, and the last one forward */
+            t.keys = {begin_of_row<S>(p, t.row0, own), end_of_row<S>(p, min(own.rows, t.row0 + S::TILE_M) - 1, own)};
+            if constexpr (S::mask::TREE)
+                if (p.tree_bits)
+                    t.keys = reach_of_tree(p, own);
+            if (t.row0 >= own.rows)
+                t.keys.end = 0;
+            return;
+        }
         t.keys = {own.seqlen_k, 0};
         for (int32_t row = (int32_t)lane_index(); row < S::TILE_M; row += 32) {
             const struct key_range keys = keys_of_row<S, Rows, true>(p, t, t.row0 + row, own);

@@ -709,6 +709,8 @@ _BESIDE_SINK = ["special/sinks_only_minus_inf*"]
 _RAGGED_PAGES_CASES = ["ragged_pages/*"]
 
 _ARITHMETIC = [
+    _fault("fwd", "largest_logit_of_rows_past_the_end", "whose scores count", "own + rt * 16 + side * 8 < rows", "true", _ANSWER, cases = ["logit/*"]),
+    _fault("fwd", "largest_logit_of_one_lane", "the lanes that a warp's largest logit is of", "largest = fmaxf(largest, shfl_xor(largest, lanes));", ";", _ANSWER, cases = ["logit/*"]),
     _fault("fwd", "mask_shows_one_key_more", "the diagonal", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right + 1, band.seqlen_k - 1)", _ANSWER),
     _fault("fwd", "mask_shows_one_key_less", "the diagonal, for odd keys", "nt * 8 + 1 > last", "nt * 8 + 1 >= last", _ANSWER),
     _fault("fwd", "mask_shows_a_key_past_the_end", "the last key", "min(query + band.right, band.seqlen_k - 1)", "min(query + band.right, band.seqlen_k)", _ANSWER),

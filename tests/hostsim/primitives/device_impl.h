@@ -451,6 +451,18 @@ static inline __attribute__((unused)) uint32_t atomicMin(uint32_t *to, uint32_t 
     return before;
 }
 
+static inline __attribute__((unused)) int32_t atomicMax(int32_t *to, int32_t value, SIM_SITE)
+{
+    sim::event("atom.global", SIM_THIS, (uintptr_t)to);
+    int32_t *at = (int32_t *)(void *)sim::global(to, 4, sim::Use::atomic, SIM_THIS);
+    const int32_t before = *at;
+    *at = value > before ? value : before;
+    sim::relaxed_read_from(to);
+    sim::relaxed_write_to(to, true);
+    sim::progress();
+    return before;
+}
+
 /* Reads that ask whether something has changed let others run first. */
 GLINT_DEVICE uint32_t ld_relaxed_u32(const uint32_t *from, SIM_SITE)
 {

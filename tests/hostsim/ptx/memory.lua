@@ -89,6 +89,7 @@ local function atomic(pattern, expression)
 end
 atomic("atom{,.relaxed.gpu}.global.add.u32", "before + operand")
 atomic("atom{,.relaxed.gpu}.global.min.u32", "operand < before ? operand : before")
+atomic("atom{,.relaxed.gpu}.global.max.s32", "(int32_t)operand > (int32_t)before ? operand : before")
 
 -- Global and parameter addresses are the same with a space and without one; addresses of shared memory without their
 -- space are not made.
