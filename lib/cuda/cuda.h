@@ -152,7 +152,7 @@ enum glint_status glint_cuda_softcap_fits(const struct glint_problem *problem, s
 bool glint_cuda_persists(const struct glint_gpu_kernel *kernel);
 
 /* Of a backward row: by how many blocks the query heads of a key head are walked over, and in which order blocks go. */
-void glint_cuda_explain_parts(const struct glint_plan *plan, struct glint_text *text);
+void glint_cuda_explain_order(const struct glint_plan *plan, struct glint_text *text);
 
 /* |softmax_scale| / softcap, score_ratio of the parameters; 0 without a softcap. score_limit is 9.02 / that, inf where
  * it is 0. */

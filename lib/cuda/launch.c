@@ -178,13 +178,27 @@ static void share_out(const struct glint_variant *variant, uint32_t lengths, con
         own->shape.section = tuning->section < all ? tuning->section : (int32_t)all;
 }
 
+/* Of a forward pass under a mask: without one, blocks go head by head. */
+static void explain_tiles(const struct glint_plan *plan, const struct glint_gpu_shape *shape, struct glint_text *text)
+{
+    const int64_t heads = (int64_t)shape->batch * shape->heads_q;
+    if (glint_gpu_kernel_of(&glint_variants[plan->variant])->strategy != GLINT_GPU_FORWARD || shape->section < 2 ||
+        plan->problem.lengths != GLINT_LENGTHS_HOST)
+        return;
+    glint_text_str(text, "\nTiles of ");
+    glint_text_int(text, shape->section < heads ? shape->section : heads);
+    glint_text_str(text, " query heads run side by side.");
+}
+
 /* Parts are why the workspace is larger. */
-void glint_cuda_explain_parts(const struct glint_plan *plan, struct glint_text *text)
+void glint_cuda_explain_order(const struct glint_plan *plan, struct glint_text *text)
 {
     const struct glint_cuda_plan own = glint_cuda_plan_of(plan);
     const int64_t group = plan->problem.heads_q / plan->problem.heads_kv;
-    if (plan->pass != GLINT_BACKWARD)
+    if (plan->pass != GLINT_BACKWARD) {
+        explain_tiles(plan, &own.shape, text);
         return;
+    }
     if (own.backward.parts > 1) {
         glint_text_str(text, "\nThe ");
         glint_text_int(text, group);

@@ -31,7 +31,7 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
     }
     if (kernel->strategy == GLINT_GPU_STEP)
         glint_step_explain(plan, text);
-    glint_cuda_explain_parts(plan, text);
+    glint_cuda_explain_order(plan, text);
 }
 
 const struct glint_family glint_family_sm80 = {

@@ -19,7 +19,7 @@ static void explain(const struct glint_plan *plan, struct glint_text *text)
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(&glint_variants[plan->variant]);
     if (kernel->strategy == GLINT_GPU_STEP)
         glint_step_explain(plan, text);
-    glint_cuda_explain_parts(plan, text);
+    glint_cuda_explain_order(plan, text);
 }
 
 const struct glint_family glint_family_sm90a = {
