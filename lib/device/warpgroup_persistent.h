@@ -30,6 +30,8 @@ template <class Variant> struct persistent_kernel {
         TURNS = Variant::TURNS,
         BELOW = element::BELOW,                 /* see follow_maxima */
         BLIND = mask_t::RIGHT && !mask_t::LEFT, /* queries of a tile may all see no key */
+        /* the first blocks of two warpgroups may be further apart than the ring has stages */
+        MAY_BE_FAR = mask_t::LEFT && (mask_t::INTERVALS || (64 * (WARPGROUPS - 1) + TILE_N - 1) / TILE_N > STAGES),
     };
     typedef slab_tile<64, HEAD_DIM, Variant::WIDTH> query_tile; /* a warpgroup's own */
     typedef slab_tile<TILE_N, HEAD_DIM, Variant::WIDTH> key_tile;
@@ -598,9 +600,30 @@ template <class Variant> struct persistent_kernel {
             /* blocks of this tile that others walk over still */
             const int32_t left = mask_t::LEFT ? own.last - work.first : 0;
             int32_t passed = left;
+            /* The last values of this tile, with nothing to overlap them. */
+            auto end_tile = [&](bool in_turn) {
+                wait_values();
+                if (in_turn)
+                    take_turn();
+                hold_all();
+                begin_values(add);
+                if (in_turn)
+                    pass_turn();
+                wgmma_wait<0>();
+                have_values(done, done_block);
+                for (int32_t i = 0; mask_t::LEFT && i < left; ++i) {
+                    pass_keys();
+                    pass_values();
+                }
+            };
             Tiles::keep(shared, t);
             Tiles::give_back(shared, t);
 
+            /* The next tile is announced when the last keys of this one are on their way. For that this warpgroup is to
+             * pass on blocks, if they are more than the ring has stages. The turn that it leaves out comes after. */
+            const bool alone = MAY_BE_FAR && left > (int32_t)STAGES;
+            if (alone)
+                end_tile(false);
             more = go_on();
             if (more) {
                 find_blocks();
@@ -608,7 +631,7 @@ template <class Variant> struct persistent_kernel {
             }
             /* Keys may be ahead of values by all stages but one: with more, warpgroups would wait for each other.
              * Without a window all warpgroups of most tiles begin with the last block. */
-            begun = more && passed < (mask_t::LEFT ? (int32_t)STAGES : 1);
+            begun = more && !alone && passed < (mask_t::LEFT ? (int32_t)STAGES : 1);
             if (begun) { /* the last values of this tile, and the first scores of the next */
                 for (int32_t i = 0; mask_t::LEFT && i < passed; ++i)
                     pass_keys();
@@ -629,20 +652,11 @@ template <class Variant> struct persistent_kernel {
                 pack_weights<element>(weights, s);
                 for (int32_t i = 0; mask_t::LEFT && i < passed; ++i)
                     pass_values();
-            } else {
-                wait_values();
-                if (more)
-                    take_turn();
-                hold_all();
-                begin_values(add);
-                if (more)
-                    pass_turn();
-                wgmma_wait<0>();
-                have_values(done, done_block);
-                for (int32_t i = 0; mask_t::LEFT && i < left; ++i) {
-                    pass_keys();
-                    pass_values();
-                }
+            } else if (!alone) {
+                end_tile(more);
+            } else if (more) {
+                take_turn();
+                pass_turn();
             }
             finish(done, done_rows, done_seqlen_q);
         }

@@ -11,7 +11,7 @@
 
 /* ---- the check that is running ---- */
 
-enum { MEMORY_BLOCKS = 4096, DEVICE_BLOCKS = 40, CATEGORIES = 64 };
+enum { MEMORY_BLOCKS = 4096, DEVICE_BLOCKS = 200, CATEGORIES = 64 };
 
 static struct {
     jmp_buf failed;

@@ -11,13 +11,15 @@
 enum kind { GIVEN, PADDED, RAGGED, PADDED_PAGES, RAGGED_PAGES, KINDS };
 static const char *const kind_names[KINDS] = {"given", "padded", "ragged", "pages", "ragged_pages"};
 
-enum { SEQUENCES = 3, PAGE_ROWS = 16 };
+/* Of a batch: three sequences of some tiles, then one without queries, one without keys and one with a length that is
+ * none, then more small ones than a warp looks through at a time. */
+enum { SOME = 3, WRONG = 5, FEW = 6, MANY = 40, PAGE_ROWS = 16 };
 
 /* A batch on the device. Tensors are [heads, rows, head_dim], and the sequences lie in their rows. */
 struct batch {
     struct subject *subject;
     enum kind kind;
-    int64_t heads_q, heads_kv, dim, bound[2], rows[2], at[2][SEQUENCES], length[2][SEQUENCES];
+    int64_t count, heads_q, heads_kv, dim, bound[2], rows[2], at[2][MANY], length[2][MANY];
     void *tensor[TENSORS], *alone[TENSORS], *pool[2];
     float *lse_alone, *dlse, *dlse_alone, *sinks, *dsinks, *lse_host, *slopes, *logit, *bias, *dbias, *dbias_alone;
     int32_t *begin, *end, *host[2], *first[2], *lengths[2], *table;
@@ -57,15 +59,28 @@ static void *put(const struct batch *b, const void *from, size_t bytes)
     return to;
 }
 
+/* In the forward pass scores of every sixth row of Q are -inf, and sequences of even numbers have NaN and infinities in
+ * V. */
 static void *put_normal(const struct batch *b, enum tensor t, uint64_t seed)
 {
     const enum glint_dtype dtype = (enum glint_dtype)b->subject->info.dtype;
+    const bool forward = b->subject->info.pass == GLINT_FORWARD;
     struct rand r = rand_stream(seed, (uint64_t)t);
     unsigned char *const bytes = check_memory(bytes_of(b, t));
     for (int64_t i = 0; i < count_of(b, t); i++) {
-        const float x = rand_normal(&r);
+        const int64_t row = i / b->dim % b->rows[of_keys(t)], d = i % b->dim;
+        const float normal = rand_normal(&r);
+        const float x = !forward || d != 0 ? normal : t == Q && row % 6 == 5 ? INFINITY : t == K ? -1 : normal;
         dtype_store_row(dtype, bytes + (size_t)i * element(b), &x, 1);
     }
+    for (int64_t sequence = 0; sequence < b->count && forward && t == V; sequence += 2)
+        for (int64_t i = 0; i < b->heads_kv * b->length[1][sequence]; i++) {
+            const int64_t key = i % b->length[1][sequence], row = b->at[1][sequence] + key;
+            const float special = key % 33 == 4 ? NAN : key % 2 != 0 ? INFINITY : -INFINITY;
+            unsigned char *const at = bytes + (size_t)((i / b->length[1][sequence] * b->rows[1] + row) * b->dim) * element(b);
+            if (key % 11 == 4)
+                dtype_store_row(dtype, at + (size_t)(key % b->dim) * element(b), &special, 1);
+        }
     return put(b, bytes, (size_t)count_of(b, t) * element(b));
 }
 
@@ -74,7 +89,7 @@ static struct glint_problem problem_of(const struct batch *b, const struct shape
     const struct glint_strides q = {b->bound[0] * b->dim, b->rows[0] * b->dim, b->dim},
                                k = {b->bound[1] * b->dim, b->rows[1] * b->dim, b->dim};
     struct glint_problem p;
-    glint_problem_bhsd(&p, (enum glint_dtype)b->subject->info.dtype, SEQUENCES, b->bound[0], b->bound[1], b->heads_q, b->heads_kv,
+    glint_problem_bhsd(&p, (enum glint_dtype)b->subject->info.dtype, b->count, b->bound[0], b->bound[1], b->heads_q, b->heads_kv,
                        b->dim);
     p.q = p.o = p.dout = p.dq = q;
     p.k = p.v = p.dk = p.dv = k;
@@ -133,7 +148,7 @@ static void put_pages(struct batch *b, struct glint_problem *p)
     const size_t row = (size_t)b->dim * element(b);
     p->page_rows = PAGE_ROWS;
     p->pages_per_sequence = (b->bound[1] + PAGE_ROWS - 1) / PAGE_ROWS;
-    p->pages = SEQUENCES * p->pages_per_sequence;
+    p->pages = b->count * p->pages_per_sequence;
     p->k = p->v = (struct glint_strides){b->heads_kv * PAGE_ROWS * b->dim, PAGE_ROWS * b->dim, b->dim};
     int32_t *const table = check_memory((size_t)p->pages * sizeof *table);
     for (int v = 0; v < 2; v++) {
@@ -194,9 +209,9 @@ static void run_batch(struct batch *b, const struct shape *shape)
     call(b, &p, &t);
     uint32_t word;
     backend->copy_out(&word, b->fault, sizeof word);
-    if (!check_within("intervals: fault", word == (b->spoilt < 0 ? GLINT_NO_FAULT : (uint32_t)b->spoilt) ? 0 : 1, 0))
-        check_fail("%s: the word for a fault says sequence %u, and should say %lld", kind_names[b->kind], word,
-                   (long long)b->spoilt);
+    const uint32_t expected = b->spoilt >= 0 ? (uint32_t)b->spoilt : b->count > WRONG ? WRONG : GLINT_NO_FAULT;
+    if (!check_within("intervals: fault", word == expected ? 0 : 1, 0))
+        check_fail("%s: the word for a fault says sequence %u, and should say %u", kind_names[b->kind], word, expected);
 }
 
 /* Place of LSE of a row in the batch. */
@@ -308,18 +323,21 @@ static void sequences(struct subject *subject, const struct shape *shape)
                       .heads_kv = 2,
                       .dim = subject->info.head_dim,
                       .spoilt = shape->detail >= SPOILT ? 0 : -1};
-    const int64_t short_q[SEQUENCES] = {0, -(shape->seqlen_q - 3), -7}, short_k[SEQUENCES] = {0, -3, 17 - shape->seqlen_k};
+    const int64_t some[2][FEW] = {{shape->seqlen_q, 3, shape->seqlen_q - 7, 0, 5, 0},
+                                  {shape->seqlen_k, shape->seqlen_k - 3, 17, 5, 0, 0}};
     b.bound[0] = shape->seqlen_q;
     b.bound[1] = shape->seqlen_k;
     b.rows[0] = is_ragged(b.kind) ? 2 : 0;
     b.rows[1] = is_ragged(b.kind) ? 1 : 0;
-    int32_t first[2][SEQUENCES + 1], lengths[2][SEQUENCES];
-    for (int64_t i = 0; i < SEQUENCES; i++)
+    /* dBias is as large as all bounds together */
+    b.count = b.kind == GIVEN ? SOME : is_ragged(b.kind) && !shape->dbias ? MANY : FEW;
+    int32_t first[2][MANY + 1], lengths[2][MANY];
+    for (int64_t i = 0; i < b.count; i++)
         for (int keys = 0; keys < 2; keys++) {
-            b.length[keys][i] = b.bound[keys] + (b.kind == GIVEN ? 0 : keys ? short_k[i] : short_q[i]);
+            b.length[keys][i] = b.kind == GIVEN ? b.bound[keys] : i < FEW ? some[keys][i] : keys ? 5 * i % 7 : i % 3;
             b.at[keys][i] = b.rows[keys];
             first[keys][i] = (int32_t)b.rows[keys];
-            lengths[keys][i] = (int32_t)b.length[keys][i];
+            lengths[keys][i] = (int32_t)b.length[keys][i] - (i == WRONG && keys == (int)b.kind % 2 ? 9 : 0);
             b.rows[keys] += is_ragged(b.kind) ? b.length[keys][i] : b.bound[keys];
             first[keys][i + 1] = (int32_t)b.rows[keys];
         }
@@ -330,9 +348,12 @@ static void sequences(struct subject *subject, const struct shape *shape)
     }
     struct rand r = rand_stream(shape->seed, 104);
     for (int64_t i = 0; i < b.rows[0]; i++) { /* most keys in the middle are seen by few: in pages some are by nobody */
-        const int64_t a = rand_below(&r, b.bound[1] / 3), length = rand_below(&r, 40);
-        const bool late = rand_below(&r, 2) != 0;
-        b.host[0][i] = rand_below(&r, 9) == 0 ? INT32_MIN : (int32_t)(late ? b.bound[1] - a : a);
+        const int64_t a = rand_below(&r, b.bound[1] / 3), length = rand_below(&r, 40), row = i - b.at[0][0];
+        const bool any = rand_below(&r, 2) != 0, wide = rand_below(&r, 9) == 0;
+        /* of the first sequence each warpgroup has the early keys or the late ones */
+        const bool parted = b.spoilt < 0 && row >= 0 && row < b.length[0][0];
+        const bool late = parted ? row / 64 % 2 == b.kind % 2 : any;
+        b.host[0][i] = wide && !(parted && late) ? INT32_MIN : (int32_t)(late ? b.bound[1] - a : a);
         b.host[1][i] = (int32_t)(late && rand_below(&r, 3) == 0 ? INT32_MAX : (late ? b.bound[1] - a : a) + length);
     }
     b.begin = put(&b, b.host[0], (size_t)b.rows[0] * sizeof(int32_t));
@@ -343,10 +364,10 @@ static void sequences(struct subject *subject, const struct shape *shape)
         b.tree_host = check_memory((size_t)(b.rows[0] * words + 1) * sizeof *b.tree_host);
         for (int64_t row = 0; row < b.rows[0] * words; row++)
             b.tree_host[row] = (uint32_t)rand_below(&of_tree, INT64_C(1) << 32);
-        for (int64_t i = 0; i < SEQUENCES; i++) {
+        for (int64_t i = 0; i < b.count; i++) {
             uint32_t *const rows = b.tree_host + b.at[0][i] * words;
             for (int64_t row = 0; row < b.length[0][i]; row++) {
-                experiment_tree_row(rows + row * words, row, i == 1 ? TREE_OF_ANY : TREE_OF_GUESSES, rows, words, &of_tree);
+                experiment_tree_row(rows + row * words, row, i == 2 ? TREE_OF_ANY : TREE_OF_GUESSES, rows, words, &of_tree);
                 for (int64_t slot = 4; slot < 36 && i == 0; slot++)
                     rows[row * words + slot / 32] &= ~(UINT32_C(1) << slot % 32);
             }
@@ -381,18 +402,18 @@ static void sequences(struct subject *subject, const struct shape *shape)
     if (shape->bias != NO_BIAS) {
         const int64_t one = b.heads_q * b.bound[0] * b.bound[1];
         struct rand of_bias = rand_stream(shape->seed, 105);
-        float *const bias = check_memory((size_t)(SEQUENCES * one) * sizeof *bias);
-        for (int64_t pair = 0; pair < SEQUENCES * one; pair++)
+        float *const bias = check_memory((size_t)(b.count * one) * sizeof *bias);
+        for (int64_t pair = 0; pair < b.count * one; pair++)
             bias[pair] = rand_normal(&of_bias);
-        b.bias = put(&b, bias, (size_t)(SEQUENCES * one) * sizeof *bias);
-        b.dbias = shape->dbias ? put(&b, bias, (size_t)(SEQUENCES * one) * sizeof *bias) : NULL;
+        b.bias = put(&b, bias, (size_t)(b.count * one) * sizeof *bias);
+        b.dbias = shape->dbias ? put(&b, bias, (size_t)(b.count * one) * sizeof *bias) : NULL;
         b.dbias_alone = shape->dbias ? put(&b, bias, (size_t)one * sizeof *bias) : NULL;
     }
     b.dlse = pass == GLINT_BACKWARD ? b.tensor[LSE] : NULL;
     float most[4] = {-INFINITY, -INFINITY, -INFINITY, -INFINITY}, logit[4];
     b.logit = shape->max_logit ? put(&b, most, sizeof most) : NULL;
     run_batch(&b, shape);
-    for (int64_t i = 0; i < SEQUENCES && b.spoilt < 0; i++)
+    for (int64_t i = 0; i < b.count && b.spoilt < 0; i++)
         compare_alone(&b, shape, i, b.logit != NULL ? most : NULL);
     if (b.logit != NULL)
         backend->copy_out(logit, b.logit, sizeof logit);
@@ -415,6 +436,12 @@ static bool takes(struct subject *subject, enum kind kind)
     return subject_plans(subject, &p);
 }
 
+/* Some tiles of keys. Small tiles are so many that a warpgroup passes over several, whose keys another one has. */
+static int64_t keys_of(int64_t tile_n)
+{
+    return (tile_n <= 32 ? 10 : 2) * tile_n + 29;
+}
+
 void intervals_checks(struct check_list *list, struct subject *subject)
 {
     const bool decode = subject->info.queries_up_to > 0;
@@ -425,7 +452,7 @@ void intervals_checks(struct check_list *list, struct subject *subject)
         return;
     const bool logits = subject_takes_logit(subject);
     for (int kind = GIVEN; kind < (subject->info.pass == GLINT_FORWARD ? KINDS : PADDED_PAGES); kind++) {
-        struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = decode ? 11 : m + 19, .seqlen_k = 2 * n + 29};
+        struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = decode ? 11 : m + 19, .seqlen_k = keys_of(n)};
         if (!takes(subject, (enum kind)kind))
             continue;
         s.intervals = intervals ? OWN_INTERVALS : NO_INTERVALS;
@@ -437,7 +464,8 @@ void intervals_checks(struct check_list *list, struct subject *subject)
         s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : right && !intervals ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
         s.window_left = band ? n + n / 2 : 0;
         s.window_right = band ? 5 : 0;
-        s.sinks = kind == RAGGED || kind == PADDED;
+        s.sinks = kind != GIVEN;
+        s.softcap = kind % 2 != 0 && subject_caps(subject) ? 1.0f : 0.0f;
         s.max_logit = logits;
         checks_add(list, sequences, &s, "%s/%s",
                    intervals               ? "intervals"
@@ -454,7 +482,7 @@ void bad_pages_checks(struct check_list *list, struct subject *subject)
     if (!subject_intervals(subject) || subject->info.kv_dtype != 0 || subject->info.pass != GLINT_FORWARD)
         return;
     for (int kind = PADDED_PAGES; kind <= RAGGED_PAGES; kind++) {
-        struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = decode ? 11 : m + 19, .seqlen_k = 2 * n + 29};
+        struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = decode ? 11 : m + 19, .seqlen_k = keys_of(n)};
         s.intervals = OWN_INTERVALS;
         s.detail = kind + SPOILT;
         s.mask = GLINT_MASK_NONE;
@@ -470,13 +498,14 @@ void tree_sequences_checks(struct check_list *list, struct subject *subject)
     for (int kind = GIVEN; kind < KINDS && subject->info.kv_dtype == 0; kind++)
         for (int spoilt = 0; spoilt < (kind >= PADDED_PAGES ? 2 : 1); spoilt++) {
             struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = subject->info.queries_up_to > 0 ? 41 : m + 19};
-            s.seqlen_k = 2 * n + 29;
+            s.seqlen_k = keys_of(n);
             s.intervals = kind % 2 != 0 && spoilt == 0 ? OWN_INTERVALS : NO_INTERVALS;
             s.tree = OWN_TREE;
             s.bias = subject_bias(subject) ? BIAS : NO_BIAS;
-            s.mask = spoilt != 0 ? GLINT_MASK_NONE : kind == RAGGED ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_BAND_BOTTOM_RIGHT;
-            s.window_left = s.mask == GLINT_MASK_BAND_BOTTOM_RIGHT ? kind % 2 != 0 ? n + n / 2 : 6 : 0;
-            s.sinks = kind == RAGGED || kind == PADDED;
+            s.mask = spoilt != 0 ? GLINT_MASK_NONE : GLINT_MASK_BAND_BOTTOM_RIGHT;
+            s.window_left = spoilt != 0 ? 0 : kind == GIVEN ? n + n / 2 : 3;
+            s.sinks = kind != GIVEN;
+            s.softcap = kind % 2 != 0 && subject_caps(subject) ? 1.0f : 0.0f;
             s.max_logit = subject_takes_logit(subject);
             s.detail = kind + (spoilt != 0 ? SPOILT : 0);
             if (takes(subject, (enum kind)kind))

@@ -22,7 +22,7 @@ struct side {
 
 struct batch {
     int64_t count, bound[2];
-    bool special;                         /* NaN and infinities in V */
+    bool special;                         /* NaN and infinities in V, backward in K, too, of sequences of even numbers */
     struct side side[2];                  /* queries, keys */
     int64_t at[2][MANY], length[2][MANY]; /* what that means */
     int64_t page_rows;                    /* 0: linear K and V */
@@ -179,17 +179,17 @@ static void put_ragged_scales(const struct experiment *e, const struct memory *m
     }
 }
 
-/* Row `row` of the experiment as it is stored; of 16 bits the numbers of `values`, if there are any, in its place. */
+/* Row `row` of the experiment as it is stored: of 16 bits the numbers of `values`. */
 static void store_row(const struct experiment *e, unsigned char *to, enum tensor t, int64_t h, int64_t row, const float *values)
 {
     const float *const from = tensor_row(e, e->in[t], t, 0, h, row);
     if ((t == K || t == V) && narrow(e))
         memcpy(to, e->cache[t - K].bits + (from - e->in[t]), row_bytes(e, t));
     else
-        dtype_store_row(tensor_dtype(e, t), to, values ? values : from, tensor_dim(e, t));
+        dtype_store_row(tensor_dtype(e, t), to, values, tensor_dim(e, t));
 }
 
-/* A number of V, in whose rows NaN and infinities of both signs are here and there. */
+/* A number of K or V, in whose rows NaN and infinities of both signs are here and there. */
 static float special_or(float value, int64_t row, int64_t d, int64_t dim)
 {
     const float special[] = {NAN, INFINITY, -INFINITY};
@@ -202,6 +202,8 @@ static float input_of(const struct experiment *e, const struct batch *b, enum te
                       int64_t d)
 {
     const float value = tensor_row(e, e->in[t], t, 0, h, b->at[has_keys(t)][i] + row)[d];
+    if (b->special && i % 2 == 0 && (t == V || (t == K && pass_of(e) == GLINT_BACKWARD)))
+        return special_or(value, row, d, tensor_dim(e, t));
     if ((t == Q || t == DOUT) && b->length[1][i] == 0)
         return NAN;
     if ((t != O && t != LSE) || !sees_none(e, b, i, row))
@@ -221,8 +223,7 @@ static void put_inputs(const struct experiment *e, const struct memory *memory, 
             for (int64_t row = 0; row < b->length[has_keys(t)][i]; row++)
                 for (int64_t h = 0; h < tensor_heads(e, t); h++) {
                     for (int64_t d = 0; d < tensor_dim(e, t); d++)
-                        row_of_it[d] = t == V && b->special ? special_or(input_of(e, b, t, i, h, row, d), row, d, tensor_dim(e, t))
-                                                            : input_of(e, b, t, i, h, row, d);
+                        row_of_it[d] = input_of(e, b, t, i, h, row, d);
                     store_row(e, bytes + place(e, b, t, h, b->at[has_keys(t)][i] + row), t, h, b->at[has_keys(t)][i] + row,
                               row_of_it);
                 }
@@ -240,6 +241,7 @@ static void put_pages(const struct experiment *e, const struct memory *memory, s
     const struct glint_problem *const p = &memory->plan.problem;
     const struct backend *const backend = e->subject->backend;
     const int64_t entries = b->count * p->pages_per_sequence;
+    float *const row_of_it = check_memory(1024 * sizeof(float));
     int32_t *const table = check_memory((size_t)entries * sizeof *table);
     int64_t *const at_of = check_memory((size_t)p->pages * sizeof *at_of), *const keys_of =
                                                                                check_memory((size_t)p->pages * sizeof *keys_of);
@@ -262,9 +264,12 @@ static void put_pages(const struct experiment *e, const struct memory *memory, s
             at_of[page] = b->at[1][i] + key0;
             keys_of[page] = seen ? keys : 0;
             for (int64_t row = 0; seen && row < keys; row++)
-                for (int64_t h = 0; h < tensor_heads(e, t); h++)
+                for (int64_t h = 0; h < tensor_heads(e, t); h++) {
+                    for (int64_t d = 0; d < tensor_dim(e, t); d++)
+                        row_of_it[d] = input_of(e, b, t, i, h, key0 + row, d);
                     store_row(e, pool + (size_t)(page * s->batch + h * s->head + row * s->row) * element, t, h, at_of[page] + row,
-                              NULL);
+                              row_of_it);
+                }
         }
         backend->copy_in(memory->pool[v], pool, memory->pool_bytes);
     }
@@ -559,12 +564,8 @@ static void few(struct subject *subject, const struct shape *shape)
     if (paged && (shape->detail & TOP_LEFT) != 0) /* in pages a length may be the only one that is none */
         b.side[1].used[3] = -1;
     b.side[0].all = b.side[1].all = false;
+    b.special = !narrow(e);
     run_batch(e, &memory, &b, 1, true);
-    b.special = pass_of(e) == GLINT_FORWARD && !paged && !narrow(e);
-    b.side[0].all = b.side[1].all = true;
-    if (b.special)
-        run_batch(e, &memory, &b, 1, false);
-    b.special = b.side[0].all = b.side[1].all = false;
 
     set_first(&b.side[0], (const int64_t[]){INT32_MIN, m, 7, 2 * m, INT32_MAX, rows_q - 3, -1}, FEW);
     if (!paged)
@@ -624,6 +625,7 @@ static void padded(struct subject *subject, const struct shape *shape)
     struct batch b = {.count = FEW, .bound = {m, n}, .padded = true};
     const struct memory memory = prepare(e, &b);
     for (int set = 0; set < 3; set++) { /* of one plan */
+        b.special = set == 2;
         memcpy(b.side[0].used, queries[set / 2], sizeof queries[0]);
         memcpy(b.side[1].used, keys[set], sizeof keys[0]);
         b.side[0].all = set == 1;
@@ -671,6 +673,9 @@ static void many(struct subject *subject, const struct shape *shape)
     b.side[0].all = true;
     b.side[1].all = !paged;
     run_batch(e, &memory, &b, 22, false);
+    for (int i = 0; i < b.count; i++)
+        b.side[0].used[i] = i % 5;
+    b.side[0].all = false;
     b.side[0].first[150] = -1;
     if (!divided)
         run_batch(e, &memory, &b, 88, false);
