@@ -46,11 +46,16 @@ const struct glint_family *const glint_families[] = {&glint_family_cpu, &of_no_g
 enum {
     FORWARD_TAKES = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES | GLINT_TAKES_SINKS |
                     GLINT_TAKES_CANONICAL,
+    LOGIT_TAKES = FORWARD_TAKES | GLINT_TAKES_MAX_LOGIT,
     DECODE_TAKES = FORWARD_TAKES - GLINT_TAKES_CANONICAL,
     BACKWARD_TAKES = GLINT_TAKES_LENGTHS | GLINT_TAKES_RAGGED | GLINT_TAKES_SINKS,
     CAUSAL = GLINT_FEATURE_RIGHT_BOUND,
     BAND = GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_LEFT_BOUND,
-    CAP = GLINT_FEATURE_SOFTCAP
+    CAP = GLINT_FEATURE_SOFTCAP,
+    INTERVAL = BAND | GLINT_FEATURE_INTERVALS,
+    TREE = INTERVAL | GLINT_FEATURE_TREE,
+    ALIBI = GLINT_FEATURE_ALIBI,
+    TENSOR = GLINT_FEATURE_BIAS
 };
 #define ROW_OF(math, name, pass, dtype, kv_dtype, features, head_dim, m, n, isa, queries_up_to, takes)                      \
     {                                                                                                                       \
@@ -67,7 +72,13 @@ const struct glint_variant glint_variants[] = {
         BACKWARD_TAKES),
     ROW("bwd_bf16_d72_causal__cpu_x86_64_amx_m32n64", GLINT_BACKWARD, GLINT_BF16, 0, CAUSAL, 72, 32, 64, GLINT_ISA_X86_64_AMX, 0,
         BACKWARD_TAKES),
+    ROW("bwd_bf16_d72_interval_tensor__cpu_x86_64_m64n96", GLINT_BACKWARD, GLINT_BF16, 0, INTERVAL | TENSOR, 72, 64, 96,
+        GLINT_ISA_X86_64, 0, BACKWARD_TAKES),
     ROW("bwd_f32_d64_causal__cpu_x86_64_m64n96", GLINT_BACKWARD, GLINT_F32, 0, CAUSAL, 64, 64, 96, GLINT_ISA_X86_64, 0,
+        BACKWARD_TAKES),
+    ROW("bwd_f32_d64_causal_alibi__cpu_x86_64_m64n96", GLINT_BACKWARD, GLINT_F32, 0, CAUSAL | ALIBI, 64, 64, 96, GLINT_ISA_X86_64,
+        0, BACKWARD_TAKES),
+    ROW("bwd_f32_d64_none_tensor__cpu_x86_64_m64n32", GLINT_BACKWARD, GLINT_F32, 0, TENSOR, 64, 64, 32, GLINT_ISA_X86_64, 0,
         BACKWARD_TAKES),
     ROW("bwd_f32_d96_none__cpu_x86_64_m64n1024", GLINT_BACKWARD, GLINT_F32, 0, 0, 96, 64, 1024, GLINT_ISA_X86_64, 0,
         BACKWARD_TAKES),
@@ -76,6 +87,10 @@ const struct glint_variant glint_variants[] = {
     ROW("dec_bf16_d72_causal__cpu_x86_64_amx_m32n512", GLINT_FORWARD, GLINT_BF16, 0, CAUSAL, 72, 32, 512, GLINT_ISA_X86_64_AMX, 8,
         DECODE_TAKES),
     ROW("dec_f32_d64_causal__cpu_x86_64_m32n256", GLINT_FORWARD, GLINT_F32, 0, CAUSAL, 64, 32, 256, GLINT_ISA_X86_64, 8,
+        DECODE_TAKES),
+    ROW("dec_f32_d64_tree_tensor__cpu_x86_64_m32n256", GLINT_FORWARD, GLINT_F32, 0, TREE | TENSOR, 64, 32, 256, GLINT_ISA_X86_64, 8,
+        LOGIT_TAKES - GLINT_TAKES_CANONICAL),
+    ROW("dec_f32_i8_d64_causal__cpu_x86_64_m32n256", GLINT_FORWARD, GLINT_F32, GLINT_I8, CAUSAL, 64, 32, 256, GLINT_ISA_X86_64, 8,
         DECODE_TAKES),
     ROW("fwd_bf16_d40_band_softcap__cpu_x86_64_m64n96", GLINT_FORWARD, GLINT_BF16, 0, BAND | CAP, 40, 64, 96, GLINT_ISA_X86_64, 0,
         FORWARD_TAKES),
@@ -93,6 +108,11 @@ const struct glint_variant glint_variants[] = {
     ROW("fwd_f32_d64_causal__cpu_x86_64_v4_m64n192", GLINT_FORWARD, GLINT_F32, 0, CAUSAL, 64, 64, 192, GLINT_ISA_X86_64_V4, 0,
         FORWARD_TAKES),
     GPU_ROW("fwd_f32_d64_causal__sm80_m64n64", CAUSAL, 64),
+    ROW("fwd_f32_d64_causal_alibi__cpu_x86_64_m64n96", GLINT_FORWARD, GLINT_F32, 0, CAUSAL | ALIBI, 64, 64, 96, GLINT_ISA_X86_64, 0,
+        LOGIT_TAKES),
+    ROW("fwd_f32_d64_interval_tensor__cpu_x86_64_m64n96", GLINT_FORWARD, GLINT_F32, 0, INTERVAL | TENSOR, 64, 64, 96,
+        GLINT_ISA_X86_64, 0, LOGIT_TAKES),
+    ROW("fwd_f32_d64_tree__cpu_x86_64_m64n96", GLINT_FORWARD, GLINT_F32, 0, TREE, 64, 64, 96, GLINT_ISA_X86_64, 0, LOGIT_TAKES),
     ROW_OF(GLINT_MATH_TF32, "fwd_f32_d96_none__cpu_x86_64_m64n96", GLINT_FORWARD, GLINT_F32, 0, 0, 96, 64, 96, GLINT_ISA_X86_64, 0,
            FORWARD_TAKES),
     ROW_OF(GLINT_MATH_TF32X3, "fwd_f32_d96_none__cpu_x86_64_tf32x3_m32n64", GLINT_FORWARD, GLINT_F32, 0, 0, 96, 32, 64,
@@ -148,6 +168,63 @@ static void put_explanation(FILE *out, const struct glint_context *context, cons
     fprintf(out, "\n");
 }
 
+/* What the row asks of a problem, the `number`-th of its kind, beside lengths. */
+static void serve(struct glint_problem *p, const struct glint_variant *v, size_t number)
+{
+    p->mask = glint_mask_of(v);
+    p->kv_dtype = v->kv_dtype, p->kv_scales = v->kv_dtype != 0 ? GLINT_SCALES_ROW : 0;
+    if ((v->features & GLINT_FEATURE_LEFT_BOUND) != 0)
+        p->window_left = 100, p->window_right = 3;
+    p->softcap = (v->features & CAP) != 0 ? 20 : 0;
+    p->sinks = number % 3 == 1;
+    p->tree = (v->features & GLINT_FEATURE_TREE) != 0;
+    p->intervals = (v->features & GLINT_FEATURE_INTERVALS) != 0 && (p->tree == 0 || number % 2 == 0);
+    p->alibi = (v->features & ALIBI) != 0;
+    p->max_logit = (v->takes & GLINT_TAKES_MAX_LOGIT) != 0 && number % 4 != 2;
+    if ((v->features & TENSOR) == 0)
+        return;
+    const int64_t of_head = p->seqlen_q * p->seqlen_k; /* alike in all batches, in all heads, or in neither */
+    p->bias_dtype = number % 2 == 0 ? GLINT_F32 : v->dtype;
+    p->dbias = v->pass == GLINT_BACKWARD && number % 5 != 4;
+    p->bias =
+        (struct glint_bias_strides){number % 3 == 0 ? 0 : p->heads_q * of_head, number % 3 == 1 ? 0 : of_head, p->seqlen_k, 1};
+}
+
+/* Workspaces that 64 bits cannot hold, beside the next smaller ones: what split tasks of backward leave, and sums of
+ * dBias, which are of all keys though the bias may be one number a head. */
+static void put_large(FILE *out, uint32_t row)
+{
+    static const struct {
+        int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
+    } large[] = {
+        {1, 1 << 22, 1, GLINT_MAX_EXTENT, 4096},
+        {1, 1 << 23, 1, GLINT_MAX_EXTENT, 4096},
+        {1 << 4, 1 << 16, 1, 1, 1 << 20},
+        {1 << 10, 1 << 23, 1, 1, GLINT_MAX_EXTENT},
+        {1 << 10, GLINT_MAX_EXTENT, 1, 1, GLINT_MAX_EXTENT},
+    };
+    const struct glint_variant *const v = &glint_variants[row];
+    for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
+        struct glint_problem p;
+        struct glint_plan plan;
+        glint_problem_bshd(&p, (enum glint_dtype)v->dtype, large[i].batch, large[i].seqlen_q, large[i].seqlen_k, large[i].heads_q,
+                           large[i].heads_kv, v->head_dim);
+        serve(&p, v, 1);
+        p.bias = (struct glint_bias_strides){p.heads_q, 1, 0, 0};
+        fprintf(out, "    batch %lld heads %lld:%lld queries %lld keys %lld:", (long long)p.batch, (long long)p.heads_q,
+                (long long)p.heads_kv, (long long)p.seqlen_q, (long long)p.seqlen_k);
+        for (uint32_t concurrency = 1; concurrency <= GLINT_MAX_CONCURRENCY; concurrency *= 32) {
+            const enum glint_status status =
+                glint_plan_variant(opened(concurrency, GLINT_ISA_ANY, 1), &p, (enum glint_pass)v->pass, row, &plan);
+            if (status == GLINT_OK)
+                fprintf(out, " %zu", plan.workspace_bytes);
+            else
+                fprintf(out, " %s", glint_status_name(status));
+        }
+        fprintf(out, "\n");
+    }
+}
+
 static void put_row(FILE *out, uint32_t row)
 {
     static const uint32_t concurrency[] = {1, 2, 5, 64};
@@ -158,12 +235,7 @@ static void put_row(FILE *out, uint32_t row)
         struct glint_plan plan;
         glint_problem_bshd(&p, (enum glint_dtype)v->dtype, shapes[i].batch, shapes[i].seqlen_q, shapes[i].seqlen_k,
                            shapes[i].heads_q, shapes[i].heads_kv, v->head_dim);
-        p.mask = glint_mask_of(v);
-        p.kv_dtype = v->kv_dtype, p.kv_scales = v->kv_dtype != 0 ? GLINT_SCALES_ROW : 0;
-        if ((v->features & GLINT_FEATURE_LEFT_BOUND) != 0)
-            p.window_left = 100, p.window_right = 3;
-        p.softcap = (v->features & CAP) != 0 ? 20 : 0;
-        p.sinks = i % 3 == 1;
+        serve(&p, v, i);
         p.lengths = shapes[i].lengths;
         p.page_rows = v->pass == GLINT_FORWARD ? shapes[i].page_rows : 0;
         if (p.page_rows != 0)
@@ -190,6 +262,8 @@ static void put_row(FILE *out, uint32_t row)
             put_explanation(out, opened(2, GLINT_ISA_ANY, v->isa == GLINT_ISA_X86_64_AMX), &p, (enum glint_pass)v->pass);
         slow = 0;
     }
+    if (v->pass == GLINT_BACKWARD)
+        put_large(out, row);
 }
 
 int main(int argc, char **argv)

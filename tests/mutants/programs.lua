@@ -121,6 +121,8 @@ return function(run, work)
     local eight, table_of_eight = kernels("tests/specs/cache.lua", "cache", nil, nil, GENUINE)
     program("selftest_wrong_cache", list(wrong, WORLD, SUITE, CORE, eight, table_of_eight), { link = WRAPPED })
   end
+  program("selftest_inputs", list(object("tests/contract/selftest_inputs.c", TEST), SUPPORT, ORACLE, CORE),
+    { arguments = "tests/contract/selftest_inputs.txt", link = WRAPPED })
   program("numbers", list(object("tests/contract/numbers.c", TEST), SUPPORT, but_probe(CORE)), { arguments = "tests/contract/numbers.txt" })
   program("plan_rule", list(object("tests/contract/plan_rule.c", TEST), CORE))
   for target in ("problem call"):gmatch("%a+") do
@@ -191,6 +193,16 @@ return function(run, work)
       checks = { "lengths/", "ragged_pages/", "accuracy/bottom_right_long_keys" } },
     { name = "decode", spec = "tests/specs/odd.lua", variant = "dec_bf16_d72_band__sm80_s6_m8n64", arch = "90",
       checks = { "lengths/", "ragged_pages/", "accuracy/many_keys_in_spans" } },
+    { name = "bias", spec = "tests/specs/bias.lua", variant = "bwd_f32_d40_interval_tensor__sm80_fused_m32n32", arch = "90",
+      checks = { "bias/" } },
+    { name = "alibi", spec = "tests/specs/bias.lua", variant = "bwd_bf16_d32_causal_softcap_alibi__sm80_split_m32n32", arch = "90",
+      checks = { "accuracy/alibi_mixed" } },
+    { name = "interval", spec = "tests/specs/intervals.lua", variant = "bwd_bf16_d32_interval_softcap__sm80_split_m32n32", arch = "90",
+      checks = { "interval/" } },
+    { name = "interval_maps", spec = "tests/specs/intervals.lua", variant = "fwd_bf16_d32_interval__sm90a_short_m64n32", arch = "90a",
+      checks = { "interval/" } },
+    { name = "tree", spec = "tests/specs/trees.lua", variant = "dec_bf16_d40_tree_tensor__sm80_s2_m8n64", arch = "90",
+      checks = { "tree/" } },
   }) do
     local kernel, table_source = ("%s/simulated/%s.cu"):format(work, s.variant), ("%s/simulated/%s_table.c"):format(work, s.name)
     if not exists(table_source) then
