@@ -181,38 +181,46 @@ static void serve(struct glint_problem *p, const struct glint_variant *v, size_t
     p->intervals = (v->features & GLINT_FEATURE_INTERVALS) != 0 && (p->tree == 0 || number % 2 == 0);
     p->alibi = (v->features & ALIBI) != 0;
     p->max_logit = (v->takes & GLINT_TAKES_MAX_LOGIT) != 0 && number % 4 != 2;
-    if ((v->features & TENSOR) == 0)
-        return;
-    const int64_t of_head = p->seqlen_q * p->seqlen_k; /* alike in all batches, in all heads, or in neither */
-    p->bias_dtype = number % 2 == 0 ? GLINT_F32 : v->dtype;
-    p->dbias = v->pass == GLINT_BACKWARD && number % 5 != 4;
-    p->bias =
-        (struct glint_bias_strides){number % 3 == 0 ? 0 : p->heads_q * of_head, number % 3 == 1 ? 0 : of_head, p->seqlen_k, 1};
+    p->bias_dtype = (v->features & TENSOR) == 0 ? 0 : number % 2 == 0 ? GLINT_F32 : v->dtype;
+    p->dbias = p->bias_dtype != 0 && v->pass == GLINT_BACKWARD && number % 5 != 4;
 }
 
-/* Workspaces that 64 bits cannot hold, beside the next smaller ones: what split tasks of backward leave, and sums of
- * dBias, which are of all keys though the bias may be one number a head. */
+/* Workspaces and tasks that 64 bits cannot count, beside the next smaller ones: what split tasks of backward leave; sums
+ * of dBias, which are of all keys though the bias may be one number a head; and tasks of ragged sequences, whose bounds
+ * may be far beyond the rows that there are. */
 static void put_large(FILE *out, uint32_t row)
 {
     static const struct {
         int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
+        uint32_t lengths;
     } large[] = {
-        {1, 1 << 22, 1, GLINT_MAX_EXTENT, 4096},
-        {1, 1 << 23, 1, GLINT_MAX_EXTENT, 4096},
-        {1 << 4, 1 << 16, 1, 1, 1 << 20},
-        {1 << 10, 1 << 23, 1, 1, GLINT_MAX_EXTENT},
-        {1 << 10, GLINT_MAX_EXTENT, 1, 1, GLINT_MAX_EXTENT},
+        {1, 1 << 22, 1, GLINT_MAX_EXTENT, 4096, 0},
+        {1, 1 << 23, 1, GLINT_MAX_EXTENT, 4096, 0},
+        {1 << 4, 1 << 16, 1, 1, 1 << 20, 0},
+        {1 << 10, 1 << 23, 1, 1, GLINT_MAX_EXTENT, 0},
+        {1 << 10, GLINT_MAX_EXTENT, 1, 1, GLINT_MAX_EXTENT, 0},
+        {1 << 10, 1 << 4, 1 << 4, 8, GLINT_MAX_EXTENT, 2},
+        {1 << 20, 1 << 20, 1, 1 << 20, GLINT_MAX_EXTENT, 2},
+        {GLINT_MAX_EXTENT, 1 << 20, 1 << 20, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 2},
+        {GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 1, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 2},
+        {GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 4, 4, 2},
     };
     const struct glint_variant *const v = &glint_variants[row];
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
         struct glint_problem p;
         struct glint_plan plan;
+        const bool ragged = large[i].lengths == GLINT_LENGTHS_RAGGED;
+        if (v->pass == GLINT_FORWARD && !ragged)
+            continue;
         glint_problem_bshd(&p, (enum glint_dtype)v->dtype, large[i].batch, large[i].seqlen_q, large[i].seqlen_k, large[i].heads_q,
                            large[i].heads_kv, v->head_dim);
         serve(&p, v, 1);
+        p.lengths = large[i].lengths, p.rows_q = p.rows_k = ragged;
+        if (ragged)
+            p.q = p.o = p.dout = p.dq = p.k = p.v = p.dk = p.dv = (struct glint_strides){0, v->head_dim, v->head_dim};
         p.bias = (struct glint_bias_strides){p.heads_q, 1, 0, 0};
-        fprintf(out, "    batch %lld heads %lld:%lld queries %lld keys %lld:", (long long)p.batch, (long long)p.heads_q,
-                (long long)p.heads_kv, (long long)p.seqlen_q, (long long)p.seqlen_k);
+        fprintf(out, "    batch %lld heads %lld:%lld queries %lld keys %lld lengths %u:", (long long)p.batch, (long long)p.heads_q,
+                (long long)p.heads_kv, (long long)p.seqlen_q, (long long)p.seqlen_k, p.lengths);
         for (uint32_t concurrency = 1; concurrency <= GLINT_MAX_CONCURRENCY; concurrency *= 32) {
             const enum glint_status status =
                 glint_plan_variant(opened(concurrency, GLINT_ISA_ANY, 1), &p, (enum glint_pass)v->pass, row, &plan);
@@ -236,6 +244,8 @@ static void put_row(FILE *out, uint32_t row)
         glint_problem_bshd(&p, (enum glint_dtype)v->dtype, shapes[i].batch, shapes[i].seqlen_q, shapes[i].seqlen_k,
                            shapes[i].heads_q, shapes[i].heads_kv, v->head_dim);
         serve(&p, v, i);
+        const int64_t of_head = p.seqlen_q * p.seqlen_k; /* the bias is alike in all batches, in all heads, or in neither */
+        p.bias = (struct glint_bias_strides){i % 3 == 0 ? 0 : p.heads_q * of_head, i % 3 == 1 ? 0 : of_head, p.seqlen_k, 1};
         p.lengths = shapes[i].lengths;
         p.page_rows = v->pass == GLINT_FORWARD ? shapes[i].page_rows : 0;
         if (p.page_rows != 0)
@@ -262,8 +272,7 @@ static void put_row(FILE *out, uint32_t row)
             put_explanation(out, opened(2, GLINT_ISA_ANY, v->isa == GLINT_ISA_X86_64_AMX), &p, (enum glint_pass)v->pass);
         slow = 0;
     }
-    if (v->pass == GLINT_BACKWARD)
-        put_large(out, row);
+    put_large(out, row);
 }
 
 int main(int argc, char **argv)

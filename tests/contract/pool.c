@@ -10,6 +10,13 @@
 #include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
+#if defined(__x86_64__) && defined(__linux__)
+#include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#endif
 
 #include "tests/contract/suite.h"
 #include "tests/contract/world.h"
@@ -329,7 +336,7 @@ static void refusals(void)
     EXPECT(glint_pool_init(NULL, bytes, 2, &pool, &e) == GLINT_NULL_ARGUMENT, "NULL storage");
     EXPECT(glint_pool_init(storage, bytes, 2, NULL, &e) == GLINT_NULL_ARGUMENT, "NULL pool");
     EXPECT(glint_pool_init(storage, bytes, 2, &pool, NULL) == GLINT_NULL_ARGUMENT, "NULL executor");
-    for (size_t shift = 1; shift < 8; shift++) { /* any pointer-free alignment is no storage for a mutex */
+    for (size_t shift = 1; shift < POOL_ALIGNMENT; shift++) {
         const enum glint_status status = glint_pool_init(storage + shift, bytes - shift, 2, &pool, &e);
         EXPECT(status == GLINT_STORAGE_MISALIGNED, "storage at + %zu gives %s", shift, glint_status_name(status));
     }
@@ -416,6 +423,35 @@ static void permit_amx(void)
     free(storage);
 }
 
+/* Where the system refuses the permission, the answer is no, whatever the CPU and the kernel support: here the one
+ * request of it fails. */
+static void permit_refused(void)
+{
+#if defined(__x86_64__) && defined(__linux__)
+    enum { ARCH_REQUEST = 0x1023 };
+    struct sock_filter filter[] = {
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_arch_prctl, 0, 3),
+        BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, args[0])),
+        BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, ARCH_REQUEST, 0, 1),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM),
+        BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+    };
+    struct sock_fprog program = {COUNT(filter), filter};
+    if (CONTRACT_EMULATED || prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+        prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &program) != 0) {
+        contract_note("skipped: system calls cannot be refused here");
+        return;
+    }
+    struct glint_options options = GLINT_OPTIONS_INIT;
+    options.amx = 1;
+    const enum glint_status status = glint_permit_amx(&options);
+    EXPECT(status == GLINT_NO_AMX && options.amx == 0, "%s, amx %u", glint_status_name(status), options.amx);
+#else
+    contract_note("skipped: there is no AMX");
+#endif
+}
+
 static const struct contract_case cases[] = {
     {"each_index_once", each_index_once, 120},
     {"one_caller", one_caller, 120},
@@ -430,5 +466,6 @@ static const struct contract_case cases[] = {
     {"refusals", refusals, 0},
     {"threads_refused", threads_refused, 0},
     {"permit_amx", permit_amx, 0},
+    {"permit_refused", permit_refused, 0},
 };
 CONTRACT_MAIN("pool", cases)

@@ -188,6 +188,67 @@ static void expect_poison(const char *name, const void *tensor, uint32_t dtype, 
     }
 }
 
+/* Of the memory that the self test was given, what no tensor has stays as it was. */
+enum { BESIDE = 0xa5 };
+static unsigned char *memory;
+static size_t memory_bytes;
+
+struct taken {
+    unsigned char *is; /* of each byte of the memory, whether a tensor has it */
+};
+
+static void take(const struct taken *taken, const char *name, const void *tensor, int64_t count, size_t element)
+{
+    const size_t bytes = (size_t)count * element, at = (size_t)((const unsigned char *)tensor - memory);
+    EXPECT(tensor != NULL && at % GLINT_WORKSPACE_ALIGNMENT == 0 && at <= memory_bytes && bytes <= memory_bytes - at,
+           "%s lies at %zu of %zu bytes", name, at, memory_bytes);
+    for (size_t i = 0; failures == 0 && i < bytes; i++) {
+        if (taken->is[at + i] != 0)
+            EXPECT(false, "byte %zu of %s is of another tensor, too", i, name);
+        taken->is[at + i] = 1;
+    }
+}
+
+static void expect_nothing_beside(const struct glint_problem *p, bool backward, const struct glint_tensors *t,
+                                  const void *workspace, size_t workspace_bytes)
+{
+    const int64_t queries = p->heads_q * p->seqlen_q, keys = p->heads_kv * p->seqlen_k;
+    const size_t number = bytes_of(p->dtype), of_keys = bytes_of(p->kv_dtype != 0 ? p->kv_dtype : p->dtype);
+    const struct taken taken = {calloc(memory_bytes, 1)};
+    take(&taken, "q", t->q, queries * p->head_dim, number);
+    take(&taken, "k", t->k, keys * p->head_dim, of_keys);
+    take(&taken, "v", t->v, keys * p->head_dim, of_keys);
+    take(&taken, "o", t->o, queries * p->head_dim, number);
+    take(&taken, "lse", t->lse, queries, sizeof(float));
+    if (p->kv_dtype != 0)
+        take(&taken, "k_scale", t->k_scale, keys, sizeof(float)), take(&taken, "v_scale", t->v_scale, keys, sizeof(float));
+    if (p->intervals != 0)
+        take(&taken, "key_begin", t->key_begin, p->seqlen_q, 4), take(&taken, "key_end", t->key_end, p->seqlen_q, 4);
+    if (p->tree != 0)
+        take(&taken, "tree_bits", t->tree_bits, p->seqlen_q * glint_tree_words(p), 4);
+    if (p->alibi != 0)
+        take(&taken, "alibi_slopes", t->alibi_slopes, p->heads_q, sizeof(float));
+    if (p->bias_dtype != 0)
+        take(&taken, "bias", t->bias, p->heads_q * p->seqlen_k, bytes_of(p->bias_dtype));
+    if (p->sinks != 0)
+        take(&taken, "sinks", t->sinks, p->heads_q, sizeof(float));
+    if (backward) {
+        take(&taken, "dout", t->dout, queries * p->head_dim, number);
+        take(&taken, "dq", t->dq, queries * p->head_dim, number);
+        take(&taken, "dk", t->dk, keys * p->head_dim, number);
+        take(&taken, "dv", t->dv, keys * p->head_dim, number);
+        if (p->sinks != 0)
+            take(&taken, "dsinks", t->dsinks, p->heads_q, sizeof(float));
+    }
+    for (size_t i = 0; i < memory_bytes; i++)
+        if (!taken.is[i] && memory[i] != BESIDE) {
+            EXPECT(false, "byte %zu of the memory, which no tensor has, is written", i);
+            break;
+        }
+    take(&taken, "workspace", workspace, (int64_t)workspace_bytes, 1);
+    free(taken.is);
+}
+
 /* ---- answers ---------------------------------------------------------------------------------------------------- */
 
 /* Of which output the largest number is off, by so many tolerances. dsinks: of what the terms are together. */
@@ -294,12 +355,16 @@ static void answer(const struct glint_problem *p, bool backward, const struct gl
     free(q), free(k), free(v), free(o), free(lse), free(scale), free(bias);
 }
 
-static enum glint_status call(const struct glint_plan *plan, const struct glint_tensors *t)
+static enum glint_status call(const struct glint_plan *plan, const struct glint_tensors *t, const void *workspace,
+                              size_t workspace_bytes)
 {
     const struct glint_problem *const p = &plan->problem;
     const bool backward = plan->pass == GLINT_BACKWARD;
     const int64_t queries = p->heads_q * p->seqlen_q, keys = p->heads_kv * p->seqlen_k;
     off.calls++;
+    EXPECT(workspace_bytes == plan->workspace_bytes, "the workspace has %zu bytes, not %zu", workspace_bytes,
+           plan->workspace_bytes);
+    expect_nothing_beside(p, backward, t, workspace, workspace_bytes);
     if (golden != NULL)
         put_question(p, backward, t);
     if (backward) {
@@ -323,27 +388,28 @@ call_fn __wrap_glint_forward, __wrap_glint_backward;
 enum glint_status __wrap_glint_forward(const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                                        size_t workspace_bytes, void *stream)
 {
-    (void)workspace, (void)workspace_bytes, (void)stream;
+    (void)stream;
     EXPECT(plan->pass == GLINT_FORWARD, "the pass is %u", plan->pass);
-    return call(plan, tensors);
+    return call(plan, tensors, workspace, workspace_bytes);
 }
 
 enum glint_status __wrap_glint_backward(const struct glint_plan *plan, const struct glint_tensors *tensors, void *workspace,
                                         size_t workspace_bytes, void *stream)
 {
-    (void)workspace, (void)workspace_bytes, (void)stream;
+    (void)stream;
     EXPECT(plan->pass == GLINT_BACKWARD, "the pass is %u", plan->pass);
-    return call(plan, tensors);
+    return call(plan, tensors, workspace, workspace_bytes);
 }
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 
 /* The error that the self test reports, in tolerances. */
-static double reported(const struct glint_context *context, void *memory, size_t bytes, int output, double by)
+static double reported(const struct glint_context *context, int output, double by)
 {
     struct glint_selftest_result result = GLINT_SELFTEST_RESULT_INIT;
     off.output = output, off.by = by, off.calls = 0;
-    const enum glint_status status = glint_selftest(context, memory, bytes, NULL, &result);
+    memset(memory, BESIDE, memory_bytes);
+    const enum glint_status status = glint_selftest(context, memory, memory_bytes, NULL, &result);
     const bool wrong = result.worst_error > 1;
     EXPECT(status == (wrong ? GLINT_SELFTEST_FAILED : GLINT_OK) && off.calls == 1 && result.variants_run == 1 &&
                result.variants_failed == wrong && result.first_failed == (wrong ? 0 : UINT32_MAX),
@@ -359,22 +425,20 @@ static void ask(void)
     static _Alignas(64) unsigned char storage[1 << 14];
     struct glint_options options = GLINT_OPTIONS_INIT;
     struct glint_context *context = NULL;
-    size_t bytes = 0;
     options.device = GLINT_DEVICE_CPU;
     if (glint_context_size() > sizeof storage || glint_context_init(storage, sizeof storage, &options, &context) != GLINT_OK ||
-        glint_selftest_size(context, &bytes) != GLINT_OK || bytes == 0)
+        glint_selftest_size(context, &memory_bytes) != GLINT_OK || memory_bytes == 0)
         exit(1);
-    void *const memory = aligned_alloc(GLINT_WORKSPACE_ALIGNMENT, bytes);
-    memset(memory, 0, bytes);
+    memory = aligned_alloc(GLINT_WORKSPACE_ALIGNMENT, memory_bytes);
     FILE *const out = golden;
-    const double right = reported(context, memory, bytes, NONE, 0);
+    const double right = reported(context, NONE, 0);
     golden = NULL;
     EXPECT(right <= 0.15, "a right answer is reported as %g", right);
     const bool backward = table[0].pass == GLINT_BACKWARD;
     const int first = backward ? DQ : O, last = !backward ? LSE : (table[0].takes & SINKS) != 0 ? DSINKS : DV;
     for (int output = first; output <= last; output++)
         for (size_t i = 0; i < sizeof by / sizeof by[0]; i++) {
-            const double error = reported(context, memory, bytes, output, by[i]);
+            const double error = reported(context, output, by[i]);
             EXPECT(fabs(error - fabs(by[i])) <= 0.15 + 0.02 * fabs(by[i]), "%s off by %g tolerances is reported as %g",
                    names[output], by[i], error);
         }
