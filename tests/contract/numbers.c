@@ -185,8 +185,8 @@ static void serve(struct glint_problem *p, const struct glint_variant *v, size_t
     p->dbias = p->bias_dtype != 0 && v->pass == GLINT_BACKWARD && number % 5 != 4;
 }
 
-/* Workspaces and tasks that 64 bits cannot count, beside the next smaller ones: what split tasks of backward leave; sums
- * of dBias, which are of all keys though the bias may be one number a head; and tasks of ragged sequences, whose bounds
+/* Workspaces and tasks that 64 bits cannot count, beside the next smaller ones: what split tasks of backward leave;
+ * sums of dBias, which are of all keys though the bias may be one number a head; and tasks of ragged sequences, whose bounds
  * may be far beyond the rows that there are. */
 static void put_large(FILE *out, uint32_t row)
 {
@@ -244,7 +244,7 @@ static void put_row(FILE *out, uint32_t row)
         glint_problem_bshd(&p, (enum glint_dtype)v->dtype, shapes[i].batch, shapes[i].seqlen_q, shapes[i].seqlen_k,
                            shapes[i].heads_q, shapes[i].heads_kv, v->head_dim);
         serve(&p, v, i);
-        const int64_t of_head = p.seqlen_q * p.seqlen_k; /* the bias is alike in all batches, in all heads, or in neither */
+        const int64_t of_head = p.seqlen_q * p.seqlen_k; /* alike in all batches, all heads, or neither */
         p.bias = (struct glint_bias_strides){i % 3 == 0 ? 0 : p.heads_q * of_head, i % 3 == 1 ? 0 : of_head, p.seqlen_k, 1};
         p.lengths = shapes[i].lengths;
         p.page_rows = v->pass == GLINT_FORWARD ? shapes[i].page_rows : 0;
