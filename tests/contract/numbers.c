@@ -186,8 +186,8 @@ static void serve(struct glint_problem *p, const struct glint_variant *v, size_t
 }
 
 /* Workspaces and tasks that 64 bits cannot count, beside the next smaller ones: what split tasks of backward leave;
- * sums of dBias, which are of all keys though the bias may be one number a head; and tasks of ragged sequences, whose bounds
- * may be far beyond the rows that there are. */
+ * sums of dBias, which are of all keys though the bias may be one number a head; and tasks of ragged sequences, whose
+ * bounds may be far beyond the rows that there are. */
 static void put_large(FILE *out, uint32_t row)
 {
     static const struct {
