@@ -189,31 +189,30 @@ return function(run, work)
   local ROWS = image("lib/cuda/rows.cu", "gpu_rows", SYMBOLS, "-ffp-contract=off -D__CUDA_ARCH__=1200")
   local SIMULATOR = list(tests(TEST, "checks", "variant_test"), tests(TEST, "hostsim", "backend_hostsim"), CHECKS, ENGINE, CORE, CUDA, ROWS)
   for _, s in ipairs({
-    { name = "step", spec = "tests/specs/step.lua", variant = "fwd_bf16_d64_band__sm90a_step_s128_m128n128", arch = "90a",
-      checks = { "lengths/", "ragged_pages/", "accuracy/bottom_right_long_keys" } },
-    { name = "decode", spec = "tests/specs/odd.lua", variant = "dec_bf16_d72_band__sm80_s6_m8n64", arch = "90",
-      checks = { "lengths/", "ragged_pages/", "accuracy/many_keys_in_spans" } },
-    { name = "bias", spec = "tests/specs/bias.lua", variant = "bwd_f32_d40_interval_tensor__sm80_fused_m32n32", arch = "90",
-      checks = { "bias/" } },
-    { name = "alibi", spec = "tests/specs/bias.lua", variant = "bwd_bf16_d32_causal_softcap_alibi__sm80_split_m32n32", arch = "90",
-      checks = { "accuracy/alibi_mixed" } },
-    { name = "interval", spec = "tests/specs/intervals.lua", variant = "bwd_bf16_d32_interval_softcap__sm80_split_m32n32", arch = "90",
-      checks = { "interval/" } },
-    { name = "interval_maps", spec = "tests/specs/intervals.lua", variant = "fwd_bf16_d32_interval__sm90a_short_m64n32", arch = "90a",
-      checks = { "interval/" } },
-    { name = "tree", spec = "tests/specs/trees.lua", variant = "dec_bf16_d40_tree_tensor__sm80_s2_m8n64", arch = "90",
-      checks = { "tree/" } },
+    { "step", "step", "fwd_bf16_d64_band__sm90a_step_s128_m128n128", { "90a" },
+      { "lengths/", "ragged_pages/", "accuracy/bottom_right_long_keys" } },
+    { "decode", "odd", "dec_bf16_d72_band__sm80_s6_m8n64", { "90" }, { "lengths/", "ragged_pages/", "accuracy/many_keys_in_spans" } },
+    { "bias", "bias", "bwd_f32_d40_interval_tensor__sm80_fused_m32n32", { "80", "90" },
+      { "accuracy/bias_t5", "accuracy/bias_split", "accuracy/bias_intervals_keys_of_all" } },
+    { "alibi", "bias", "bwd_bf16_d32_causal_softcap_alibi__sm80_split_m32n32", { "80", "90" }, { "alibi/" } },
+    { "interval", "intervals", "bwd_bf16_d32_interval_softcap__sm80_split_m32n32", { "80", "90" }, { "intervals/" } },
+    { "interval_maps", "intervals", "fwd_bf16_d32_interval__sm90a_short_m64n32", { "90a" }, { "intervals/" } },
+    { "tree", "trees", "dec_bf16_d40_tree_tensor__sm80_s2_m8n64", { "80", "90" }, { "tree/", "accuracy/bias_decode" } },
   }) do
-    local kernel, table_source = ("%s/simulated/%s.cu"):format(work, s.variant), ("%s/simulated/%s_table.c"):format(work, s.name)
+    local name, variant, archs = s[1], s[3], s[4]
+    local spec, of_spec = ("tests/specs/%s.lua"):format(s[2]), ("%s/simulated/"):format(work)
+    local kernel, table_source = of_spec .. variant .. ".cu", of_spec .. name .. "_table.c"
     if not exists(table_source) then
-      run(("mkdir -p %s/simulated && lua5.4 gen/glint.lua emit --spec %s --variant %s --out %s"):format(work, s.spec, s.variant, kernel))
-      run(("lua5.4 gen/glint.lua emit --spec %s --table --out %s --variant %s"):format(s.spec, table_source, s.variant))
+      run(("mkdir -p %s && lua5.4 gen/glint.lua emit --spec %s --variant %s --out %s"):format(of_spec, spec, variant, kernel))
+      run(("lua5.4 gen/glint.lua emit --spec %s --table --out %s --variant %s"):format(spec, table_source, variant))
     end
-    local parts = list(SIMULATOR, object(table_source, LIBRARY, "simulated.table_" .. s.name),
-      image(kernel, s.variant, ("glint_%s__sm%s_cubin"):format(s.variant, s.arch), ("-D__CUDA_ARCH__=%d0"):format(s.arch:match("%d+"))))
-    for _, check in ipairs(s.checks) do
-      program(("simulated.%s.%s"):format(s.name, check:match("^[%w_]+")), parts,
-        { arguments = ("--variant=%s --case=%s"):format(s.variant, check), link = "-lstdc++" })
+    local symbols = {}
+    for i, arch in ipairs(archs) do symbols[i] = ("glint_%s__sm%s_cubin"):format(variant, arch) end
+    local parts = list(SIMULATOR, object(table_source, LIBRARY, "simulated.table_" .. name),
+      image(kernel, variant, table.concat(symbols, " "), ("-D__CUDA_ARCH__=%d0"):format(archs[#archs]:match("%d+"))))
+    for _, check in ipairs(s[5]) do
+      program(("simulated.%s.%s"):format(name, (check:gsub("/$", ""):gsub("/", "."))), parts,
+        { arguments = ("--variant=%s --case=%s"):format(variant, check), link = "-lstdc++" })
     end
   end
 
