@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What masks of intervals and of trees, ALiBi, a gradient of LSE, a diagonal and the largest logit cost on one GPU, beside the same work without them.
 
-    ./bazelw build --repo_env=GLINT_SPEC=bench/masks.lua //examples/pytorch:libglint_shared.so          # and of bench/masks_decode.lua
-    GLINT_LIBRARY=.../libglint_shared.so python3 bench/masks.py --decode OTHER_LIBRARY [--csv FILE] [intervals] [trees] [features]
+    ./bazelw build --repo_env=GLINT_SPEC=bench/masks.lua //examples/pytorch:libglint_shared.so          # and of bench/masks_decode.lua, masks_logit.lua
+    GLINT_LIBRARY=.../libglint_shared.so python3 bench/masks.py --decode LIBRARY --logit LIBRARY [--csv FILE] [intervals] [trees] [features]
 
 float16 is run by the family sm80, bfloat16 by sm90a. Calls are captured in CUDA graphs and replayed in turn, and a number is the median of the
 rounds, in microseconds. `over` is the time over that of the same call without what is measured; of intervals it is that divided by the share of the
@@ -21,6 +21,7 @@ PYTORCH = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../examples/
 args = argparse.ArgumentParser()
 args.add_argument("what", nargs="*", default=["intervals", "trees", "features"])
 args.add_argument("--decode", help="a library of bench/masks_decode.lua")
+args.add_argument("--logit", help="a library of bench/masks_logit.lua")
 args.add_argument("--rounds", type=int, default=7)
 args.add_argument("--family", action="append", help="sm80, sm90a or both")
 args.add_argument("--csv")
@@ -39,6 +40,7 @@ def module_of(library):
 
 ours = module_of(os.environ["GLINT_LIBRARY"])
 without_trees = module_of(args.decode) if args.decode else None
+with_logit = module_of(args.logit) if args.logit else None
 FAMILY = {dtype: name for dtype, name in ((torch.float16, "sm80"), (torch.bfloat16, "sm90a")) if not args.family or name in args.family}
 table = None
 
@@ -168,8 +170,9 @@ def features():
                              "diagonal": lambda: ours.attention(q, k, v, causal="top_left", diagonal=1)}
                 if FAMILY[dtype] == "sm80":
                     functions["alibi"] = lambda: ours.attention(q, k, v, causal="top_left", alibi=slopes)
-                if os.environ.get("GLINT_MAX_LOGIT"):
-                    functions["largest logit"] = lambda: ours.attention(q, k, v, causal="top_left", return_max_logit=True)
+                if FAMILY[dtype] == "sm80" and with_logit:
+                    functions["largest logit"] = lambda: with_logit.attention(q, k, v, causal="top_left", return_max_logit=True)
+                    functions["causal, the logit's row"] = lambda: with_logit.attention(q, k, v, causal="top_left")
                 times = timed(functions)
                 for name in list(functions)[1:]:
                     tell(case % "fwd", name, times[name], times["causal"], bar="(bar 1.03)")
