@@ -1,18 +1,61 @@
-/* How long a context takes to open on a GPU, where all kernels are loaded, what it leaves of the device's memory, and
- * whether the self test of what was loaded passes: init [OPENINGS]. The first opening of a process is said apart: the
- * driver's own code may be cold then. */
+/* How long a context takes to open on a GPU, where all kernels are loaded, what the driver takes of that by its entries,
+ * what it takes of the device's and the host's memory, and whether the self test of what was loaded passes: init
+ * [OPENINGS]. The first opening of a process is said apart: the driver's own code may be cold then. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
+#include <unistd.h>
 
-#include "lib/glint.h"
+#include "lib/context.h"
 #include "tests/cuda/device.h"
+
+/* The entries that load kernels: each is the driver's own with a clock around it. */
+/* clang-format off */
+#define TIMED(X)                                                                                                      \
+    X(module_load, (glint_cu_module *module, const void *image), (module, image))                                     \
+    X(module_function, (glint_cu_function *function, glint_cu_module module, const char *name), (function, module, name)) \
+    X(function_load, (glint_cu_function function), (function))                                                        \
+    X(function_attribute, (int *value, unsigned int attribute, glint_cu_function function), (value, attribute, function)) \
+    X(function_set_attribute, (glint_cu_function function, unsigned int attribute, int value), (function, attribute, value))
+/* clang-format on */
+
+#define NUMBER(entry, parameters, arguments) of_##entry,
+enum { TIMED(NUMBER) ENTRIES };
+struct spent {
+    double ms[ENTRIES];
+    int calls[ENTRIES];
+};
+static struct glint_cuda_driver real;
+static struct spent spent;
 
 static double now(void)
 {
     struct timespec t;
     clock_gettime(CLOCK_MONOTONIC, &t);
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
+}
+
+#define CLOCKED(entry, parameters, arguments)                                                                         \
+    static glint_cu_result entry parameters                                                                           \
+    {                                                                                                                 \
+        const double start = now();                                                                                   \
+        const glint_cu_result result = real.entry arguments;                                                          \
+        spent.ms[of_##entry] += now() - start;                                                                        \
+        spent.calls[of_##entry]++;                                                                                    \
+        return result;                                                                                                \
+    }
+TIMED(CLOCKED)
+
+/* MiB of the host's memory that this process has in use. */
+static double resident(void)
+{
+    FILE *file = fopen("/proc/self/statm", "r");
+    long all = 0, pages = 0;
+    if (!file || fscanf(file, "%ld %ld", &all, &pages) != 2)
+        pages = 0;
+    if (file)
+        fclose(file);
+    return (double)pages * (double)sysconf(_SC_PAGESIZE) / 1048576;
 }
 
 static int ascending(const void *a, const void *b)
@@ -41,17 +84,29 @@ int main(int argc, char **argv)
     }
     struct glint_options options = GLINT_OPTIONS_INIT;
     options.device = GLINT_DEVICE_CUDA_CURRENT;
+    void *library;
+    must(glint_cuda_driver_load(&real, &library), "glint_cuda_driver_load");
+    struct glint_cuda_driver clocked = real;
+#define PUT(entry, parameters, arguments) clocked.entry = real.entry ? entry : NULL;
+    TIMED(PUT)
     struct glint_context *context = NULL;
+    struct spent first_spent = {0}, all_spent = {0};
     size_t before = 0, after = 0, all = 0;
-    double first = 0;
+    double first = 0, host = 0;
     for (int i = 0; i < openings; i++) {
         DEVICE(&device, memory_info, &before, &all);
-        const double start = now();
-        must(glint_context_init(storage, glint_context_size(), &options, &context), "glint_context_init");
+        const double resident_before = resident(), start = now();
+        spent = (struct spent){0};
+        must(glint_context_init_with_driver(storage, glint_context_size(), &options, &clocked, &context), "glint_context_init");
         ms[i] = now() - start;
         DEVICE(&device, memory_info, &after, &all);
-        if (i == 0)
+        if (i == 0) {
             first = ms[0];
+            first_spent = spent;
+            host = resident() - resident_before;
+        }
+        for (int e = 0; e < ENTRIES; e++)
+            all_spent.ms[e] += spent.ms[e] / openings;
         if (i + 1 < openings)
             must(glint_context_close(context), "glint_context_close");
     }
@@ -64,11 +119,16 @@ int main(int argc, char **argv)
     void *memory = device_alloc(&device, bytes);
     const enum glint_status status = glint_selftest(context, memory, bytes, NULL, &result);
     printf(
-        "%s, driver %d: %u rows; %d openings: first %.2f ms, median %.2f, least %.2f; %.1f MiB of the device; self test %s, %u rows, "
-        "worst %.3f\n",
+        "%s, driver %d: %u rows; %d openings: first %.2f ms, median %.2f, least %.2f; %.1f MiB of the device, the first one %.1f of the "
+        "host; self test %s, %u rows, worst %.3f\n",
         device.name, device.driver_version, (unsigned)info.variants_loaded, openings, first, ms[openings / 2], ms[0],
-        (double)(before - after) / 1048576, status == GLINT_OK ? "OK" : glint_status_sentence(status),
+        (double)(before - after) / 1048576, host, status == GLINT_OK ? "OK" : glint_status_sentence(status),
         (unsigned)result.variants_run, (double)result.worst_error);
+#define PRINT(entry, parameters, arguments)                                                                           \
+    printf("  %-22s %4d calls, %6.2f ms in the first opening, %6.2f in the mean\n", #entry, first_spent.calls[of_##entry], \
+           first_spent.ms[of_##entry], all_spent.ms[of_##entry]);
+    TIMED(PRINT)
     must(glint_context_close(context), "glint_context_close");
+    glint_cuda_driver_unload(library);
     return status != GLINT_OK;
 }
