@@ -1,6 +1,6 @@
-/* How long a context takes to open on a GPU, where all kernels are loaded, what the driver takes of that by its entries,
- * what it takes of the device's and the host's memory, and whether the self test of what was loaded passes: init
- * [OPENINGS]. The first opening of a process is said apart: the driver's own code may be cold then. */
+/* How long a context takes to open on a GPU, where all kernels are loaded, what the driver takes of that by its
+ * entries, what it takes of the device's and the host's memory, and whether the self test of what was loaded passes:
+ * init [OPENINGS]. The first opening of a process is said apart: the driver's own code may be cold then. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -35,14 +35,14 @@ static double now(void)
     return 1e3 * (double)t.tv_sec + 1e-6 * (double)t.tv_nsec;
 }
 
-#define CLOCKED(entry, parameters, arguments)                                                                         \
-    static glint_cu_result entry parameters                                                                           \
-    {                                                                                                                 \
-        const double start = now();                                                                                   \
-        const glint_cu_result result = real.entry arguments;                                                          \
-        spent.ms[of_##entry] += now() - start;                                                                        \
-        spent.calls[of_##entry]++;                                                                                    \
-        return result;                                                                                                \
+#define CLOCKED(entry, parameters, arguments)                \
+    static glint_cu_result entry parameters                  \
+    {                                                        \
+        const double start = now();                          \
+        const glint_cu_result result = real.entry arguments; \
+        spent.ms[of_##entry] += now() - start;               \
+        spent.calls[of_##entry]++;                           \
+        return result;                                       \
     }
 TIMED(CLOCKED)
 
@@ -124,7 +124,7 @@ int main(int argc, char **argv)
         device.name, device.driver_version, (unsigned)info.variants_loaded, openings, first, ms[openings / 2], ms[0],
         (double)(before - after) / 1048576, host, status == GLINT_OK ? "OK" : glint_status_sentence(status),
         (unsigned)result.variants_run, (double)result.worst_error);
-#define PRINT(entry, parameters, arguments)                                                                           \
+#define PRINT(entry, parameters, arguments)                                                                                \
     printf("  %-22s %4d calls, %6.2f ms in the first opening, %6.2f in the mean\n", #entry, first_spent.calls[of_##entry], \
            first_spent.ms[of_##entry], all_spent.ms[of_##entry]);
     TIMED(PRINT)
