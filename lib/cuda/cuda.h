@@ -128,18 +128,18 @@ struct glint_decode_scales glint_cuda_scales_of(const struct glint_problem *prob
 void glint_cuda_fill_decode(const struct glint_problem *problem, const struct glint_cuda_plan *own,
                             const struct glint_tensors *tensors, void *workspace, struct glint_decode_params *params);
 
-/* A tensor; the kernel knows whether it only reads it. An array of the workspace, NULL where there is none. */
+/* A tensor; the kernel knows whether it only reads it. An array of a layout; NULL where it has no words. */
 struct glint_gpu_view glint_cuda_view(const void *address, const struct glint_strides *strides);
-void *glint_cuda_place(void *workspace, uint64_t at);
+void *glint_cuda_array(void *workspace, const uint64_t *at, int array);
 
 /* step.c. Query heads of a key head that a step packs into rows together: the most that are at most 16 and divide the
  * group. */
 int32_t glint_step_group(const struct glint_problem *problem);
 
-/* Lays a step out, *end bytes in all; false where numbers of units do not fit. Then what its kernels are given behind
+/* Lays a step out; false where numbers of units do not fit. Then what its kernels are given behind
  * the maps, and what it adds to an explanation. */
 bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_variant *row, const struct glint_problem *problem,
-                        uint32_t multiprocessors, uint64_t *end);
+                        uint32_t multiprocessors);
 void glint_step_fill(const struct glint_problem *problem, const struct glint_step_layout *layout, void *workspace,
                      struct glint_gpu_step *step);
 struct glint_text;

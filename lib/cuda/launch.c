@@ -36,11 +36,9 @@ static bool count_bias_tiles(const struct glint_gpu_launch *launch, const struct
     return true;
 }
 
-/* How dBias is shared out, and where the sums of parts lie, from *end on. False where that does not fit. */
-static bool lay_out_bias(const struct glint_gpu_kernel *kernel, const struct glint_problem *p, struct glint_backward_layout *layout,
-                         uint64_t *end)
+/* How dBias is shared out. False where there are more tiles than a grid's. */
+static bool share_bias(const struct glint_gpu_kernel *kernel, const struct glint_problem *p, struct glint_backward_layout *layout)
 {
-    layout->bias_parts = 1;
     for (uint32_t i = 0; i < kernel->launch_count; i++) {
         const struct glint_gpu_launch *launch = glint_gpu_launch_at(kernel, i);
         uint64_t tiles;
@@ -50,10 +48,6 @@ static bool lay_out_bias(const struct glint_gpu_kernel *kernel, const struct gli
             return false;
         layout->bias_tiles = (int32_t)tiles;
         layout->bias_parts = p->bias.batch == 0 ? glint_gpu_bias_parts((int64_t)tiles, p->batch) : 1;
-        layout->bias_sums = *end;
-        if (layout->bias_parts > 1)
-            *end += (uint64_t)layout->bias_parts * tiles * launch->rows * launch->rows * sizeof(float);
-        return *end <= INT64_MAX;
     }
     return true;
 }
@@ -278,17 +272,20 @@ bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct gli
 {
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(variant);
     const bool backward = variant->pass == GLINT_BACKWARD, ragged = problem->lengths == GLINT_LENGTHS_RAGGED;
-    struct glint_cuda_plan own = {.shape = shape_of(problem), .page_shift = page_shift(problem), .backward.parts = 1};
+    struct glint_cuda_plan own = {
+        .shape = shape_of(problem), .page_shift = page_shift(problem), .backward = {.parts = 1, .bias_parts = 1}};
     own.words = problem->lengths != GLINT_LENGTHS_HOST ? kernel->lengths_words : kernel->zero_words;
-    uint64_t bytes = 4 * (((uint64_t)own.words + GLINT_GPU_LINE - 1) / GLINT_GPU_LINE * GLINT_GPU_LINE);
+    uint64_t end = ((uint64_t)own.words + GLINT_GPU_LINE - 1) / GLINT_GPU_LINE * GLINT_GPU_LINE; /* words of the workspace */
     if (kernel->strategy == GLINT_GPU_DECODE) {
         if (!glint_decode_lay_out(&own.decode, &own.shape, kernel, variant->tile_m, variant->tile_n, concurrency, tuning->range,
-                                  &bytes))
+                                  end))
             return false;
+        end = own.decode.at[GLINT_GPU_DECODE_ARRAYS];
         count_decode_grids(kernel, problem, &own);
     } else if (kernel->strategy == GLINT_GPU_STEP) {
-        if (!glint_step_lay_out(&own.step, variant, problem, concurrency, &bytes))
+        if (!glint_step_lay_out(&own.step, variant, problem, concurrency))
             return false;
+        end = own.step.at[GLINT_GPU_STEP_ARRAYS];
         own.blocks[0] = own.step.blocks > 0 && own.step.own_plan == 0;
         own.blocks[1] = own.step.blocks;
         own.blocks[2] = own.step.merge_blocks;
@@ -302,7 +299,7 @@ bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct gli
             own.shape.section = tuning->section;
         if (ragged && !(backward && glint_cuda_persists(kernel)))
             own.shape.section = even_section(own.shape.section, backward ? own.shape.heads_kv : own.shape.heads_q);
-        if (backward && !lay_out_bias(kernel, problem, &own.backward, &bytes))
+        if (backward && !share_bias(kernel, problem, &own.backward))
             return false;
         if (!count_grids(kernel, problem, concurrency, &own))
             return false;
@@ -315,12 +312,14 @@ bool glint_cuda_plan_tuned(const struct glint_variant *variant, const struct gli
             shape.seqlen_q = (int32_t)rows_q;
             shape.seqlen_k = (int32_t)rows_k;
         }
-        if (backward && !glint_backward_lay_out(&own.backward, &shape, kernel, variant->tile_m, variant->tile_n, &bytes))
+        if (backward && !glint_backward_lay_out(&own.backward, &shape, kernel, variant->tile_m, variant->tile_n, end))
             return false;
+        if (backward)
+            end = own.backward.at[GLINT_GPU_BACKWARD_ARRAYS];
         if (ragged && !backward && kernel->map_count > 0)
             order_ragged_tiles(variant, problem, &own);
     }
-    plan->workspace_bytes = (size_t)bytes;
+    plan->workspace_bytes = (size_t)(4 * end);
     memcpy(plan->word, &own, sizeof own);
     return true;
 }
@@ -339,9 +338,9 @@ struct glint_gpu_view glint_cuda_view(const void *address, const struct glint_st
     return (struct glint_gpu_view){(void *)(uintptr_t)address, strides->batch, strides->head, strides->row};
 }
 
-void *glint_cuda_place(void *workspace, uint64_t at)
+void *glint_cuda_array(void *workspace, const uint64_t *at, int array)
 {
-    return workspace && at != GLINT_GPU_NOWHERE ? (char *)workspace + at : NULL;
+    return workspace && at[array] < at[array + 1] ? (char *)workspace + 4 * at[array] : NULL;
 }
 
 float glint_cuda_score_ratio(const struct glint_problem *p)
@@ -441,20 +440,20 @@ static void add_backward(struct glint_gpu_call *call, const struct glint_problem
     call->dk = glint_cuda_view(t->dk, &p->dk);
     call->dv = glint_cuda_view(t->dv, &p->dv);
     if (layout->unit_blocks > 0)
-        call->units = (struct glint_gpu_units){glint_cuda_place(workspace, layout->units), layout->first_unit_block};
+        call->units = (struct glint_gpu_units){glint_cuda_array(workspace, layout->at, GLINT_GPU_UNITS), layout->first_unit_block};
     call->padded_q = layout->padded_q;
-    call->lse_log2 = glint_cuda_place(workspace, layout->lse_log2);
-    call->delta = glint_cuda_place(workspace, layout->delta);
-    call->dq_sum = glint_cuda_place(workspace, layout->dq_sum);
-    call->turn = glint_cuda_place(workspace, layout->turn);
+    call->lse_log2 = glint_cuda_array(workspace, layout->at, GLINT_GPU_LSE);
+    call->delta = glint_cuda_array(workspace, layout->at, GLINT_GPU_DELTA);
+    call->dq_sum = glint_cuda_array(workspace, layout->at, GLINT_GPU_DQ_SUM);
+    call->turn = glint_cuda_array(workspace, layout->at, GLINT_GPU_TURN);
     call->parts = layout->parts;
     call->part_heads = layout->part_heads;
-    call->key_sum = glint_cuda_place(workspace, layout->key_sum);
-    call->key_turn = glint_cuda_place(workspace, layout->key_turn);
+    call->key_sum = glint_cuda_array(workspace, layout->at, GLINT_GPU_KEY_SUM);
+    call->key_turn = glint_cuda_array(workspace, layout->at, GLINT_GPU_KEY_TURN);
     call->dsinks = t->dsinks;
     call->dlse = t->dlse;
-    call->row_keys = glint_cuda_place(workspace, layout->row_keys);
-    call->block_keys = glint_cuda_place(workspace, layout->block_keys);
+    call->row_keys = glint_cuda_array(workspace, layout->at, GLINT_GPU_ROW_KEYS);
+    call->block_keys = glint_cuda_array(workspace, layout->at, GLINT_GPU_BLOCK_KEYS);
 }
 
 /* What the kernels of a row are given: a call, with maps or a bias behind it or without, or what decode's are given. */
@@ -483,7 +482,7 @@ static void fill(const struct glint_variant *variant, const struct glint_plan *p
         struct glint_gpu_bias_tensor *tensor = &parameters->biased.tensor;
         tensor->tiles = own->backward.bias_tiles;
         tensor->parts = own->backward.bias_parts;
-        tensor->sums = tensor->parts > 1 ? glint_cuda_place(workspace, own->backward.bias_sums) : NULL;
+        tensor->sums = glint_cuda_array(workspace, own->backward.at, GLINT_GPU_BIAS_SUM);
     }
     if (kernel->strategy == GLINT_GPU_STEP) {
         glint_step_fill(&plan->problem, &own->step, workspace, &parameters->step);

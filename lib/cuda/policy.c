@@ -261,44 +261,60 @@ int32_t glint_gpu_bias_parts(int64_t tiles, int64_t batch)
     return (int32_t)(most < 2 || wanted < 2 ? 1 : wanted < most ? wanted : most);
 }
 
-/* A product of `turn` wraps around only where that of `delta`, which is larger, does not fit. */
-bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
-                            const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t *end)
+/* Words of a tile of dBias. */
+static uint32_t bias_tile(const struct glint_gpu_kernel *kernel)
 {
-    const uint64_t pad = GLINT_GPU_ROW_PAD, dim = kernel->row_dim;
-    const uint64_t heads = (uint64_t)shape->batch * (uint64_t)shape->heads_q,
-                   key_heads = (uint64_t)shape->batch * (uint64_t)shape->heads_kv;
-    const uint64_t rows = ((uint64_t)shape->seqlen_q + pad - 1) / pad * pad;
-    const uint64_t key_blocks = ((uint64_t)shape->seqlen_k + tile_n - 1) / tile_n;
-    const bool fused = kernel->strategy == GLINT_GPU_FUSED, shared = layout->parts > 1;
-    const uint64_t batch = kernel->block_keys != 0 ? (uint64_t)shape->batch : 0;
-    enum { LSE, DELTA, DQ_SUM, TURN, KEY_SUM, KEY_TURN, ROW_KEYS, BLOCK_KEYS, UNITS, ARRAYS };
-    const struct glint_array array[ARRAYS] = {
-        [LSE] = {heads, rows},
-        [DELTA] = {heads, rows},
-        [DQ_SUM] = {fused ? heads : 0, rows * dim},
-        [TURN] = {fused, 1 + heads * (rows / tile_m)},
-        [KEY_SUM] = {shared ? key_heads : 0, key_blocks * 2 * tile_n * dim},
-        [KEY_TURN] = {shared ? key_heads : 0, key_blocks * key_turns(kernel, tile_m, tile_n)},
-        [ROW_KEYS] = {batch, 2 * rows},
-        [BLOCK_KEYS] = {batch, 4 * (rows / tile_m)},
-        [UNITS] = {layout->unit_blocks, GLINT_GPU_UNITS_OF_BLOCK * GLINT_GPU_UNIT_WORDS},
+    for (uint32_t i = 0; i < kernel->launch_count; ++i) {
+        const struct glint_gpu_launch *launch = glint_gpu_launch_at(kernel, i);
+        if (launch->grid == GLINT_GPU_BIAS_TILES)
+            return (uint32_t)launch->rows * launch->rows;
+    }
+    return 0;
+}
+
+static uint32_t padded_queries(const struct glint_gpu_shape *shape)
+{
+    return ((uint32_t)shape->seqlen_q + GLINT_GPU_ROW_PAD - 1) / GLINT_GPU_ROW_PAD * GLINT_GPU_ROW_PAD;
+}
+
+/* It fits. */
+static uint64_t times(uint32_t a, uint32_t b)
+{
+    return (uint64_t)a * b;
+}
+
+/* Turns of so many blocks of each head, and the count of those that have begun. The product wraps around only where
+ * that of the rows does not fit, which are more. */
+static uint64_t count_turns(uint64_t heads, uint64_t blocks)
+{
+    return 1 + heads * blocks;
+}
+
+bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
+                            const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t begin)
+{
+    const uint32_t batch = (uint32_t)shape->batch, rows = padded_queries(shape);
+    const uint32_t key_blocks = ((uint32_t)shape->seqlen_k + tile_n - 1) / tile_n;
+    const uint64_t heads = times(batch, (uint32_t)shape->heads_q), fused = kernel->strategy == GLINT_GPU_FUSED ? heads : 0;
+    const uint64_t shared = layout->parts > 1 ? times(batch, (uint32_t)shape->heads_kv) : 0;
+    const uint64_t bounded = kernel->block_keys != 0 ? batch : 0;
+    const uint64_t biased = layout->bias_parts > 1 ? times((uint32_t)layout->bias_parts, (uint32_t)layout->bias_tiles) : 0;
+    const struct glint_array array[GLINT_GPU_BACKWARD_ARRAYS] = {
+        [GLINT_GPU_BIAS_SUM] = {biased, bias_tile(kernel)},
+        [GLINT_GPU_LSE] = {heads, rows},
+        [GLINT_GPU_DELTA] = {heads, rows},
+        [GLINT_GPU_DQ_SUM] = {fused, times(rows, kernel->row_dim)},
+        [GLINT_GPU_TURN] = {fused > 0, count_turns(fused, rows / tile_m)},
+        [GLINT_GPU_KEY_SUM] = {shared, times(key_blocks, 2 * tile_n * kernel->row_dim)},
+        [GLINT_GPU_KEY_TURN] = {shared, times(key_blocks, key_turns(kernel, tile_m, tile_n))},
+        [GLINT_GPU_ROW_KEYS] = {bounded, times(rows, 2)},
+        [GLINT_GPU_BLOCK_KEYS] = {bounded, times(rows / tile_m, 4)},
+        [GLINT_GPU_UNITS] = {layout->unit_blocks, GLINT_GPU_UNITS_OF_BLOCK * GLINT_GPU_UNIT_WORDS},
     };
-    uint64_t at[ARRAYS + 1] = {*end / 4};
-    if (!glint_place_arrays(array, ARRAYS, GLINT_GPU_LINE, at))
-        return false;
-    layout->padded_q = (int64_t)rows;
-    layout->lse_log2 = 4 * at[LSE];
-    layout->delta = 4 * at[DELTA];
-    layout->dq_sum = fused ? 4 * at[DQ_SUM] : GLINT_GPU_NOWHERE;
-    layout->turn = fused ? 4 * at[TURN] : GLINT_GPU_NOWHERE;
-    layout->key_sum = shared ? 4 * at[KEY_SUM] : GLINT_GPU_NOWHERE;
-    layout->key_turn = shared ? 4 * at[KEY_TURN] : GLINT_GPU_NOWHERE;
-    layout->row_keys = kernel->block_keys != 0 ? 4 * at[ROW_KEYS] : GLINT_GPU_NOWHERE;
-    layout->block_keys = kernel->block_keys != 0 ? 4 * at[BLOCK_KEYS] : GLINT_GPU_NOWHERE;
-    layout->units = layout->unit_blocks > 0 ? 4 * at[UNITS] : GLINT_GPU_NOWHERE;
-    *end = 4 * at[ARRAYS];
-    return true;
+
+    layout->padded_q = rows;
+    layout->at[0] = begin;
+    return glint_place_arrays(array, GLINT_GPU_BACKWARD_ARRAYS, GLINT_GPU_LINE, layout->at);
 }
 
 /* ---- decode ---- */
@@ -360,18 +376,27 @@ static struct share share_by(int64_t range, int64_t steps, int64_t chunk, int64_
     return s;
 }
 
-/* A divided tile is one of fewer than slots * 3 / 4, and of fewer than 2^24 steps: products of those stay below
- * 2^62. */
+/* Places the results that tiles of rows leave, so many words of O and of maxima and sums each. */
+static bool place_results(struct glint_decode_layout *layout, uint32_t tiles, uint32_t of_o, uint32_t of_rows)
+{
+    const struct glint_array array[GLINT_GPU_DECODE_ARRAYS] = {
+        [GLINT_GPU_PARTIAL_O] = {tiles, times((uint32_t)layout->entries, of_o)},
+        [GLINT_GPU_PARTIAL_ROWS] = {tiles, times((uint32_t)layout->entries, of_rows)},
+    };
+    return glint_place_arrays(array, GLINT_GPU_DECODE_ARRAYS, GLINT_GPU_LINE, layout->at);
+}
+
 bool glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
                           const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
-                          int32_t range, uint64_t *end)
+                          int32_t range, uint64_t begin)
 {
-    const int64_t slots = (int64_t)multiprocessors * glint_gpu_launch_at(kernel, 0)->blocks_per_sm;
+    const struct glint_gpu_launch *launch = glint_gpu_launch_at(kernel, 0);
+    const int64_t slots = (int64_t)multiprocessors * launch->blocks_per_sm;
     const int64_t rows = (int64_t)shape->seqlen_q * shape->group, row_tiles = divide_up(rows, tile_m);
     const int64_t heads = (int64_t)shape->batch * shape->heads_kv, steps = divide_up(shape->seqlen_k, tile_n);
-    const int64_t chunk = kernel->chunk_steps, dim = kernel->row_dim, warps = glint_gpu_launch_at(kernel, 0)->threads / 32;
+    const int64_t chunk = kernel->chunk_steps, dim = kernel->row_dim;
     struct share share;
-    int64_t tiles, parts, entries;
+    int64_t tiles, parts, entries, merged;
 
     if (rows > 1 << 30 || (row_tiles > 0 && heads > INT32_MAX / row_tiles))
         return false;
@@ -382,14 +407,8 @@ bool glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint
     if (parts == 1)
         share.level = GLINT_DECODE_ROW;
     entries = share.level == GLINT_DECODE_ROW ? 0 : divide_up(steps, share.entry);
-    enum { PARTIAL_O, PARTIAL_ROWS, ARRAYS };
-    const uint64_t results = (uint64_t)tiles * (uint64_t)entries * tile_m; /* of a row */
-    const struct glint_array array[ARRAYS] = {
-        [PARTIAL_O] = {results, (uint64_t)dim},
-        [PARTIAL_ROWS] = {results, 2 * (uint64_t)warps},
-    };
-    uint64_t at[ARRAYS + 1] = {*end / 4};
-    if (tiles * parts > INT32_MAX || !glint_place_arrays(array, ARRAYS, GLINT_GPU_LINE, at))
+    merged = entries > 0 ? heads * divide_up(rows, 2) : 0; /* pairs of rows */
+    if (tiles * parts > INT32_MAX || merged > INT32_MAX / (dim / 16))
         return false;
     *layout = (struct glint_decode_layout){.rows = (int32_t)rows,
                                            .row_tiles = (int32_t)row_tiles,
@@ -399,14 +418,11 @@ bool glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint
                                            .entries = (int32_t)entries,
                                            .items = (uint32_t)(tiles * parts),
                                            .blocks = (uint32_t)(tiles * parts),
-                                           .partial_o = entries > 0 ? 4 * at[PARTIAL_O] : GLINT_GPU_NOWHERE,
-                                           .partial_rows = entries > 0 ? 4 * at[PARTIAL_ROWS] : GLINT_GPU_NOWHERE};
+                                           .merge_blocks = (uint32_t)(merged * (dim / 16)),
+                                           .at = {begin}};
     /* Blocks that go on from one item to the next have no start to wait for; where there are many and large ones,
      * blocks that come as others end are spread better. */
     if (layout->items > slots && (layout->items <= 8 * slots || share.range * (int64_t)tile_n * dim * 4 < LARGE_ITEM))
         layout->blocks = (uint32_t)slots;
-    if (entries > 0)
-        layout->merge_blocks = (uint32_t)(heads * divide_up(rows, 2) * (dim / 16));
-    *end = 4 * at[ARRAYS];
-    return true;
+    return place_results(layout, (uint32_t)tiles, tile_m * kernel->row_dim, tile_m * 2 * (launch->threads / 32u));
 }

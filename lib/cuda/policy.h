@@ -49,22 +49,30 @@ int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t 
  * seldom wait. In staggered_order of lib/device/warpgroup_backward.h a section has so many columns of heads. */
 int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t head_dim, uint32_t tile_n);
 
-/* How a backward pass is shared out, and where its arrays lie: members of struct glint_gpu_call. Of an array it is
- * where it begins, in bytes from the start of the workspace. */
+/* The arrays of a backward pass in the workspace, in their order. One that is left out has no words. */
+enum glint_backward_array {
+    GLINT_GPU_BIAS_SUM, /* of dBias in parts */
+    GLINT_GPU_LSE,
+    GLINT_GPU_DELTA,
+    GLINT_GPU_DQ_SUM, /* fused, and GLINT_GPU_TURN */
+    GLINT_GPU_TURN,
+    GLINT_GPU_KEY_SUM, /* with more than one part, and GLINT_GPU_KEY_TURN */
+    GLINT_GPU_KEY_TURN,
+    GLINT_GPU_ROW_KEYS, /* of a mask with intervals, and GLINT_GPU_BLOCK_KEYS */
+    GLINT_GPU_BLOCK_KEYS,
+    GLINT_GPU_UNITS, /* where persistent blocks read lengths */
+    GLINT_GPU_BACKWARD_ARRAYS
+};
+
+/* How a backward pass is shared out, and where its arrays lie: members of struct glint_gpu_call. */
 struct glint_backward_layout {
     int32_t part_heads, parts;
-    int64_t padded_q;
-    uint64_t lse_log2, delta;
-    uint64_t dq_sum, turn;         /* fused; else GLINT_GPU_NOWHERE */
-    uint64_t key_sum, key_turn;    /* with more than one part; else GLINT_GPU_NOWHERE */
-    uint64_t row_keys, block_keys; /* of a mask with intervals; else GLINT_GPU_NOWHERE */
-    uint64_t bias_sums;            /* of dBias in parts; else not read */
     int32_t bias_tiles, bias_parts;
-    uint64_t units; /* where persistent blocks read lengths; else GLINT_GPU_NOWHERE */
     /* Blocks of the first kernel that make units, or 0; and which of them is the first one. */
     uint32_t unit_blocks, first_unit_block;
+    int64_t padded_q;
+    uint64_t at[GLINT_GPU_BACKWARD_ARRAYS + 1]; /* words from the start of the workspace: see glint_place_arrays */
 };
-#define GLINT_GPU_NOWHERE UINT64_MAX
 
 /* Words that an array begins at a multiple of: 256 bytes. */
 #define GLINT_GPU_LINE 64
@@ -72,10 +80,13 @@ struct glint_backward_layout {
 /* By how many blocks a tile of dBias is summed, of `tiles` and a bias that `batch` sequences share. */
 int32_t glint_gpu_bias_parts(int64_t tiles, int64_t batch);
 
-/* Lays the arrays out from *end on, bytes in whole lines, and then has in *end where they end. part_heads, parts and
- * unit_blocks are given. False where that does not fit in 63 bits: then nothing is written. */
+/* Lays the arrays out from word `begin` on, which begins a line. All but `at` and padded_q is given. False where that
+ * does not fit in 63 bits. */
 bool glint_backward_lay_out(struct glint_backward_layout *layout, const struct glint_gpu_shape *shape,
-                            const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t *end);
+                            const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint64_t begin);
+
+/* The arrays of a step in the workspace: plans, and partial results of rows with O of the spans before behind them. */
+enum glint_step_array { GLINT_GPU_PLANS, GLINT_GPU_PARTIAL, GLINT_GPU_STEP_ARRAYS };
 
 /* Where a step's arrays lie, and how many blocks it has. No bit of a result depends on it. */
 struct glint_step_layout {
@@ -83,7 +94,7 @@ struct glint_step_layout {
     int32_t partial_rows;  /* of which partial results are kept; 0: the merge is left out */
     int32_t own_plan;      /* words of a block's own plan; 0: a kernel makes one for all */
     uint32_t blocks, merge_blocks;
-    uint64_t partial; /* bytes from the start of the workspace, where the plan is */
+    uint64_t at[GLINT_GPU_STEP_ARRAYS + 1]; /* likewise */
 };
 
 /* Numbers in place of those that the rules here give, for measuring the rules (bench/). 0: the rule's own. A number
@@ -94,19 +105,23 @@ struct glint_gpu_tuning {
     int32_t range;      /* decode: steps of an item */
 };
 
+/* The arrays of a decode call in the workspace; without words at the row level. */
+enum glint_decode_array { GLINT_GPU_PARTIAL_O, GLINT_GPU_PARTIAL_ROWS, GLINT_GPU_DECODE_ARRAYS };
+
 /* How a decode call is shared out, and where its arrays lie: members of struct glint_decode_params. No result depends
  * on it. */
 struct glint_decode_layout {
     int32_t rows, row_tiles, range, parts, level, entries;
     uint32_t items, blocks, merge_blocks;
-    uint64_t partial_o, partial_rows; /* bytes from the start of the workspace; GLINT_GPU_NOWHERE at the row level */
+    uint64_t at[GLINT_GPU_DECODE_ARRAYS + 1]; /* likewise */
 };
 
 /* Shares the keys out to blocks, of which the device runs its first launch's blocks_per_sm on each of its
  * multiprocessors at a time, and lays the arrays out, likewise. `range`: steps of an item, about so many; 0: by the
- * rule. False also when there are more rows of a key head than 2^30, or more tiles of rows than a grid has blocks. */
+ * rule. False also when there are more rows of a key head than 2^30, or more items or blocks of the merge than a grid
+ * has. */
 bool glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
                           const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
-                          int32_t range, uint64_t *end);
+                          int32_t range, uint64_t begin);
 
 #endif

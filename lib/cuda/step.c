@@ -46,8 +46,16 @@ static int64_t plan_words(int64_t batch)
     return PLAN_HEAD + PLAN_WORDS * batch + 3;
 }
 
+/* Plans of so many words, and rows of `row` words. */
+static bool place_step(uint64_t at[GLINT_GPU_STEP_ARRAYS + 1], uint64_t plans, uint64_t rows, uint64_t row)
+{
+    const struct glint_array array[GLINT_GPU_STEP_ARRAYS] = {[GLINT_GPU_PLANS] = {1, plans}, [GLINT_GPU_PARTIAL] = {rows, row}};
+    at[0] = 0;
+    return glint_place_arrays(array, GLINT_GPU_STEP_ARRAYS, GLINT_GPU_LINE, at);
+}
+
 bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_variant *row, const struct glint_problem *p,
-                        uint32_t multiprocessors, uint64_t *end)
+                        uint32_t multiprocessors)
 {
     const int32_t group = glint_step_group(p);
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
@@ -74,19 +82,11 @@ bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_var
     const int64_t own = divide_up(plan_words(few), GLINT_GPU_LINE) * GLINT_GPU_LINE, copies = blocks * own;
     const int64_t words = plan_words(p->batch);
     layout->own_plan = p->batch <= OWN_PLAN_SEQUENCES && tiles <= OWN_PLAN_TILES ? (int32_t)own : 0;
-    enum { PLAN, PARTIAL, ARRAYS };
-    const struct glint_array array[ARRAYS] = {
-        [PLAN] = {1, (uint64_t)(words > copies ? words : copies)}, /* a batch wants no less than one of its sequences */
-        [PARTIAL] = {(uint64_t)(layout->partial_rows + folded), (uint64_t)p->head_dim + 2},
-    };
-    uint64_t at[ARRAYS + 1] = {0};
-    if (!glint_place_arrays(array, ARRAYS, GLINT_GPU_LINE, at))
-        return false;
-    layout->partial = 4 * at[PARTIAL];
-    *end = 4 * at[ARRAYS];
     layout->blocks = (uint32_t)blocks;
     layout->merge_blocks = slots > 0 ? (uint32_t)(4 * blocks) : 0;
-    return true;
+    /* a batch wants no less than one of its sequences */
+    return place_step(layout->at, (uint64_t)(words > copies ? words : copies), (uint64_t)(layout->partial_rows + folded),
+                      (uint64_t)p->head_dim + 2);
 }
 
 void glint_step_fill(const struct glint_problem *p, const struct glint_step_layout *layout, void *workspace,
@@ -100,7 +100,7 @@ void glint_step_fill(const struct glint_problem *p, const struct glint_step_layo
     step->partial_rows = layout->partial_rows;
     step->own_plan = layout->own_plan;
     step->plan = workspace;
-    step->partial = (float *)(void *)((char *)workspace + layout->partial);
+    step->partial = glint_cuda_array(workspace, layout->at, GLINT_GPU_PARTIAL);
 }
 
 void glint_step_explain(const struct glint_plan *plan, struct glint_text *text)

@@ -133,18 +133,19 @@ START_TEST(workspace_of_persistent_parts)
     const struct glint_gpu_kernel *const kernel = &glint_gpu_kernels[FAKE_KERNEL_PERSISTENT];
     const struct glint_gpu_shape shape = {.batch = 2, .heads_q = 24, .heads_kv = 3, .group = 8, .seqlen_q = 300, .seqlen_k = 4100};
     const uint64_t blocks = 2 * 3 * 33, rows = 384, heads = 48;
-    struct glint_backward_layout layout = {.part_heads = 8, .parts = 1};
-    uint64_t alone = 256, end = 256;
-    ck_assert(glint_backward_lay_out(&layout, &shape, kernel, 64, 128, &alone));
-    ck_assert_uint_eq(layout.key_sum, GLINT_GPU_NOWHERE);
-    ck_assert_uint_eq(layout.key_turn, GLINT_GPU_NOWHERE);
-    ck_assert_uint_eq(layout.turn, 256 + heads * rows * (4 + 4 + 128 * 4));
+    struct glint_backward_layout layout = {.part_heads = 8, .parts = 1, .bias_parts = 1};
+    const uint64_t *at = layout.at;
+    ck_assert(glint_backward_lay_out(&layout, &shape, kernel, 64, 128, 64));
+    ck_assert_uint_eq(at[GLINT_GPU_KEY_SUM], at[GLINT_GPU_ROW_KEYS]); /* neither sums nor turns */
+    ck_assert_uint_eq(at[GLINT_GPU_TURN], 64 + heads * rows * (1 + 1 + 128));
+    const uint64_t alone = at[GLINT_GPU_BACKWARD_ARRAYS];
     layout.part_heads = 2, layout.parts = 4;
-    ck_assert(glint_backward_lay_out(&layout, &shape, kernel, 64, 128, &end));
-    ck_assert_uint_eq(layout.key_sum, alone);
-    ck_assert_uint_eq(layout.key_turn, alone + blocks * 2 * 128 * 128 * 4);
-    ck_assert_uint_eq(end, layout.key_turn +
-                               (blocks * 4 * 4 + 255) / 256 * 256); /* 128 keys of both leave by four stages of 64 queries */
+    ck_assert(glint_backward_lay_out(&layout, &shape, kernel, 64, 128, 64));
+    ck_assert_uint_eq(at[GLINT_GPU_KEY_SUM], alone);
+    ck_assert_uint_eq(at[GLINT_GPU_KEY_TURN], alone + blocks * 2 * 128 * 128);
+    ck_assert_uint_eq(at[GLINT_GPU_BACKWARD_ARRAYS],
+                      at[GLINT_GPU_KEY_TURN] +
+                          (blocks * 4 + 63) / 64 * 64); /* 128 keys of both leave by four stages of 64 queries */
 }
 END_TEST
 
@@ -309,10 +310,9 @@ START_TEST(decode_layouts)
         shape.heads_q = shape.heads_kv * shape.group;
         shape.seqlen_k = (int32_t)(draw[4] % (INT64_C(1) << (i % 25)));
         struct glint_decode_layout l;
-        uint64_t end = 512;
         const int32_t range =
             i % 2 ? (int32_t)(draw[0] % (INT64_C(1) << (i % 21))) : 0; /* items of so many steps, or by the rule */
-        ck_assert(glint_decode_lay_out(&l, &shape, kernel, 8, 128, multiprocessors, range, &end));
+        ck_assert(glint_decode_lay_out(&l, &shape, kernel, 8, 128, multiprocessors, range, 128));
         if (range > 0 && l.parts > 1)
             ck_assert(l.range <= range && range < 2 * l.range);
         else if (range > 0)
@@ -349,18 +349,35 @@ START_TEST(decode_layouts)
         if (l.level == GLINT_DECODE_ROW) {
             ck_assert_int_eq(l.entries, 0);
             ck_assert_uint_eq(l.merge_blocks, 0);
-            ck_assert_uint_eq(end, 512);
+            ck_assert_uint_eq(l.at[GLINT_GPU_DECODE_ARRAYS], 128);
             continue;
         }
         ck_assert(l.level == GLINT_DECODE_STEP ? 4 % l.range == 0 : l.range % entry == 0);
         ck_assert_int_eq(l.entries, (steps + entry - 1) / entry);
         ck_assert_uint_eq(l.merge_blocks, (uint32_t)(shape.batch * shape.heads_kv * ((l.rows + 1) / 2) * 4));
-        ck_assert_uint_eq(l.partial_o, 512);
-        ck_assert_uint_ge(l.partial_rows, 512 + (uint64_t)(tiles * l.entries) * 8 * 64 * 4);
-        ck_assert_uint_ge(end, l.partial_rows + (uint64_t)(tiles * l.entries) * 8 * 8 * 4);
-        ck_assert_uint_le(end, 512 + (uint64_t)(tiles * l.entries) * 8 * (64 + 8) * 4 + 510);
+        const uint64_t results = (uint64_t)(tiles * l.entries) * 8, last = l.at[GLINT_GPU_DECODE_ARRAYS];
+        ck_assert_uint_eq(l.at[GLINT_GPU_PARTIAL_O], 128);
+        ck_assert_uint_ge(l.at[GLINT_GPU_PARTIAL_ROWS], 128 + results * 64);
+        ck_assert_uint_ge(last, l.at[GLINT_GPU_PARTIAL_ROWS] + results * 8);
+        ck_assert_uint_le(last, 128 + results * (64 + 8) + 127);
     }
     ck_assert_uint_eq(levels, 0xf); /* all of them have been seen */
+}
+END_TEST
+
+/* A grid has all items, and not all blocks of the merge. */
+START_TEST(decode_merges_beyond_a_grid)
+{
+    const struct glint_gpu_kernel *const kernel = &glint_gpu_kernels[FAKE_KERNEL_TWO_A_SM];
+    struct glint_gpu_shape shape = {.batch = 134217727, .heads_q = 8, .heads_kv = 1, .group = 8, .seqlen_q = 1, .seqlen_k = 256};
+    struct glint_decode_layout l;
+    ck_assert(glint_decode_lay_out(&l, &shape, kernel, 8, 128, 100, 1, 0));
+    ck_assert_uint_eq(l.merge_blocks, 134217727u * 4 * 4); /* 4 pairs of rows, 4 times 16 columns */
+    shape.batch++;
+    ck_assert(!glint_decode_lay_out(&l, &shape, kernel, 8, 128, 100, 1, 0));
+    shape.seqlen_k = 128; /* nothing is merged */
+    ck_assert(glint_decode_lay_out(&l, &shape, kernel, 8, 128, 100, 1, 0));
+    ck_assert_uint_eq(l.merge_blocks, 0);
 }
 END_TEST
 
@@ -440,8 +457,7 @@ START_TEST(step_layouts)
                            p.seqlen_k > tile + p.window_left + p.window_right + 2 * kernel->chunk_steps * row.tile_n);
         const int64_t spans = spans_seen(&row, kernel, &p, tile), chunks = spans < 1 ? 1 : spans < 80 ? spans : 80;
         struct glint_step_layout l;
-        uint64_t end = 0;
-        const bool fits = glint_step_lay_out(&l, &row, &p, multiprocessors, &end);
+        const bool fits = glint_step_lay_out(&l, &row, &p, multiprocessors);
         struct glint_family_plan plan_of_row = {0};
         ck_assert_int_eq(glint_cuda_plan(&row, &p, multiprocessors, &plan_of_row), fits);
         if (tiles * heads * chunks > INT32_MAX) {
@@ -472,7 +488,7 @@ START_TEST(step_layouts)
         }
         none += slots == 0;
         if (tiles == 0 && p.lengths == GLINT_LENGTHS_HOST) {
-            ck_assert_uint_eq(end + l.blocks + l.merge_blocks, 0);
+            ck_assert_uint_eq(l.at[GLINT_GPU_STEP_ARRAYS] + l.blocks + l.merge_blocks, 0);
             continue;
         }
         ck_assert_uint_eq(l.blocks, (uint64_t)blocks);
@@ -487,10 +503,12 @@ START_TEST(step_layouts)
         const uint64_t copy = (4 * (16 + 15 * (uint64_t)few + 3) + 255) / 256 * 256, copies = copy * (uint64_t)blocks;
         ck_assert_uint_eq((uint64_t)l.own_plan * 4, p.batch <= 8 && tiles <= 8 ? copy : 0);
         own_plans += l.own_plan > 0;
-        ck_assert_uint_ge(l.partial, plan > copies ? plan : copies);
-        ck_assert_uint_lt(l.partial, (plan > copies ? plan : copies) + 256);
-        ck_assert_uint_ge(end, l.partial + partial);
-        ck_assert_uint_lt(end, l.partial + most + 256);
+        const uint64_t begin = 4 * l.at[GLINT_GPU_PARTIAL], end = 4 * l.at[GLINT_GPU_STEP_ARRAYS];
+        ck_assert_uint_eq(l.at[GLINT_GPU_PLANS], 0);
+        ck_assert_uint_ge(begin, plan > copies ? plan : copies);
+        ck_assert_uint_lt(begin, (plan > copies ? plan : copies) + 256);
+        ck_assert_uint_ge(end, begin + partial);
+        ck_assert_uint_lt(end, begin + most + 256);
 
         static struct glint_gpu_step step; /* 64-byte aligned, as a stack under AddressSanitizer is not */
         char workspace[1];
@@ -503,7 +521,10 @@ START_TEST(step_layouts)
         ck_assert_int_eq(step.own_plan, l.own_plan);
         ck_assert_int_eq(step.partial_rows, l.partial_rows);
         ck_assert_ptr_eq(step.plan, workspace);
-        ck_assert_uint_eq((uintptr_t)step.partial, (uintptr_t)workspace + l.partial);
+        if (begin < end)
+            ck_assert_uint_eq((uintptr_t)step.partial, (uintptr_t)workspace + begin);
+        else
+            ck_assert_ptr_null(step.partial);
     }
     ck_assert_msg(refused > 100 && full > 100 && whole > 100 && none > 100 && own_plans > 100,
                   "%d refused, %d full, %d whole, %d without, %d with own plans", (int)refused, (int)full, (int)whole, (int)none,
@@ -533,7 +554,7 @@ START_TEST(tuned)
             ck_assert_int_eq(own.backward.part_heads, wanted);
             ck_assert_int_eq(own.backward.parts, parts);
             ck_assert_int_eq(own.shape.section, section < 3 * 2 * parts ? section : 3 * 2 * parts);
-            ck_assert_int_eq(own.backward.key_sum != GLINT_GPU_NOWHERE, parts > 1);
+            ck_assert_int_eq(own.backward.at[GLINT_GPU_KEY_SUM]<own.backward.at[GLINT_GPU_KEY_TURN], parts> 1);
             if (parts == by_rule.backward.parts)
                 ck_assert_uint_eq(plan.workspace_bytes, ruled.workspace_bytes);
         }
@@ -593,6 +614,7 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, sections_of_tiles);
     tcase_add_test(tcase, sections_of_ragged);
     tcase_add_test(tcase, decode_layouts);
+    tcase_add_test(tcase, decode_merges_beyond_a_grid);
     tcase_add_test(tcase, step_layouts);
     tcase_add_test(tcase, tuned);
     tcase_add_test(tcase, huge_grids_of_clusters);
