@@ -108,7 +108,7 @@ GLINT_DEVICE struct paged_keys get_keys(uint32_t address)
 /* The page of a key as it counts. */
 GLINT_DEVICE int32_t page_of_key(const struct glint_gpu_pages &pages, const int32_t *table, int32_t key)
 {
-    return max(0, min(int_at(table, key >> pages.shift), pages.count - 1));
+    return within(int_at(table, key >> pages.shift), pages.count - 1);
 }
 
 /* Begins the copies of the tiles of K and V whose first key is `first`, to copy_offset's places of k_to and v_to, in

@@ -10,6 +10,12 @@ struct sequence {
     int32_t seqlen_q, seqlen_k, left, right;
 };
 
+/* What counts of a number that somebody left in memory: the nearest one from 0 to `most`. */
+GLINT_DEVICE int32_t within(int32_t number, int32_t most)
+{
+    return max(0, min(number, most));
+}
+
 /* What a call says of sequence `batch`: `bound` where it says nothing. */
 GLINT_DEVICE int32_t given_length(const int32_t *lengths, int32_t batch, int32_t bound)
 {
@@ -36,8 +42,8 @@ template <class Call> GLINT_DEVICE struct sequence find_sequence(const Call &p, 
 {
     struct sequence own;
 
-    own.seqlen_q = max(0, min(given_length(p.sequences.seqlens_q, batch, p.shape.seqlen_q), p.shape.seqlen_q));
-    own.seqlen_k = max(0, min(given_length(p.sequences.seqlens_k, batch, p.shape.seqlen_k), p.shape.seqlen_k));
+    own.seqlen_q = within(given_length(p.sequences.seqlens_q, batch, p.shape.seqlen_q), p.shape.seqlen_q);
+    own.seqlen_k = within(given_length(p.sequences.seqlens_k, batch, p.shape.seqlen_k), p.shape.seqlen_k);
     find_sides(own, p.sequences);
     return own;
 }

@@ -40,7 +40,7 @@ GLINT_DEVICE int32_t int_at(const int32_t *array, int32_t index)
 /* First row `index`, as far as it lies in the tensor. */
 GLINT_DEVICE int32_t row_at(const struct ragged_side &side, int32_t index)
 {
-    return max(0, min(int_at(side.first, index), side.rows));
+    return within(int_at(side.first, index), side.rows);
 }
 
 GLINT_DEVICE int32_t row_at(const struct paged_side &, int32_t)
@@ -53,7 +53,7 @@ GLINT_DEVICE int32_t rows_of(const struct ragged_side &side, int32_t sequence, i
 {
     const int32_t room = min(end - at, side.bound);
 
-    return side.lengths ? max(0, min(int_at(side.lengths, sequence), room)) : room;
+    return side.lengths ? within(int_at(side.lengths, sequence), room) : room;
 }
 
 GLINT_DEVICE int32_t of_lane(int32_t value, uint32_t lane_mask)
@@ -126,7 +126,7 @@ GLINT_DEVICE struct ragged_rows find_rows(const struct paged_side &side, int32_t
 {
     const int32_t sequence = begin + (int32_t)lane_index();
 
-    return {sequence, sequence, sequence < batch ? max(0, min(int_at(side.lengths, sequence), side.bound)) : 0};
+    return {sequence, sequence, sequence < batch ? within(int_at(side.lengths, sequence), side.bound) : 0};
 }
 
 /* The rows of one sequence. For its first row the lanes of a warp look through all sequences before it together. */

@@ -371,7 +371,7 @@ struct ragged : padded {
         if (p.sequences.first_k)
             k = find_rows_of(keys_of<false>(p.sequences, p.shape), sequence);
         else
-            k.length = max(0, min(int_at(p.sequences.seqlens_k, sequence), p.shape.seqlen_k));
+            k.length = within(int_at(p.sequences.seqlens_k, sequence), p.shape.seqlen_k);
         own.seqlen_q = q.length;
         own.seqlen_k = k.length;
         own.rows = q.length * p.shape.group;

@@ -252,7 +252,7 @@ GLINT_DEVICE struct step_sequence plan_sequences(const struct glint_gpu_step &p,
             if (p.base.pages.table) {
                 const struct paged_side keys = {all.seqlens_k, all.bound_k};
                 if (sequence < shape.batch) {
-                    s.own.seqlen_k = max(0, min(int_at(keys.lengths, sequence), keys.bound));
+                    s.own.seqlen_k = within(int_at(keys.lengths, sequence), keys.bound);
                     wrong = are_wrong(queries, sequence, q) || s.own.seqlen_k != int_at(keys.lengths, sequence);
                 }
             } else {
@@ -267,8 +267,8 @@ GLINT_DEVICE struct step_sequence plan_sequences(const struct glint_gpu_step &p,
             const int32_t q = given_length(p.base.sequences.seqlens_q, sequence, all.bound_q);
             const int32_t k = given_length(p.base.sequences.seqlens_k, sequence, all.bound_k);
 
-            s.own.seqlen_q = max(0, min(q, all.bound_q));
-            s.own.seqlen_k = max(0, min(k, all.bound_k));
+            s.own.seqlen_q = within(q, all.bound_q);
+            s.own.seqlen_k = within(k, all.bound_k);
             wrong = q != s.own.seqlen_q || k != s.own.seqlen_k;
         }
         if (sequence >= shape.batch)

@@ -280,7 +280,7 @@ template <class S> GLINT_DEVICE uint64_t bytes_to(const struct glint_gpu_view &v
 /* Finds this lane's run of the step whose pages were looked up. */
 template <class S, class Rows> GLINT_DEVICE void find_run(const struct glint_decode_params &p, copier<S, Rows, paged> &c)
 {
-    const int32_t row = c.key & ((1 << p.pages.shift) - 1), page = max(0, min(c.page, p.pages.count - 1));
+    const int32_t row = c.key & ((1 << p.pages.shift) - 1), page = within(c.page, p.pages.count - 1);
 
     if (page != c.page && p.sequences.fault)
         note_bad_page(p, c);

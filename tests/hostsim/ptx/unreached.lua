@@ -7,7 +7,7 @@ local M = {}
 local OTHER_KEYS = "sequence_at and note_faults ask the call, not the kernel's type, whether keys are in pages; the host gives this kernel one answer"
 
 M.rows = {
-  { kernel = "_ragged$", file = "lib/device/sequences.h", text = "k.length = max(0, min(int_at(p.sequences.seqlens_k, sequence)", reason = OTHER_KEYS },
+  { kernel = "_ragged$", file = "lib/device/sequences.h", text = "k.length = within(int_at(p.sequences.seqlens_k, sequence)", reason = OTHER_KEYS },
   { kernel = "_ragged$", file = "lib/device/sequences.h", text = "note_ragged_fault<true>(p.sequences, p.shape);", reason = OTHER_KEYS },
   { kernel = "_ragged_pages$", file = "lib/device/sequences.h", text = "k = find_rows_of(keys_of<false>(p.sequences,", reason = OTHER_KEYS },
   { kernel = "_ragged_pages$", file = "lib/device/sequences.h", text = "if (warp_index() == 0 && p.sequences.first_k)", reason = OTHER_KEYS },
