@@ -87,10 +87,10 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
     admit_successors();
     await_predecessors();
     if (p.sequences.fault && block_index() == 0)
-        Rows::template note_faults<S::THREADS>(p);
+        Rows::template note_faults<Keys, S::THREADS>(p);
     if (block_index() >= p.items) /* without a row one block looks at the lengths, and does nothing else */
         return;
-    measure_item<S, Rows>(p, at);
+    measure_item<S, Rows, Keys>(p, at);
     begin_copies(p, c, at, runs);
 #pragma unroll 1
     for (int i = 1;; ++i) {
@@ -209,7 +209,7 @@ template <class S, class Rows, class Keys> GLINT_DEVICE void attend(const struct
         if (at.item >= p.items)
             break;
         locate_item<S>(p, at);
-        measure_item<S, Rows>(p, at);
+        measure_item<S, Rows, Keys>(p, at);
     }
     cp_async_wait(0);
 }

@@ -48,23 +48,31 @@ GLINT_DEVICE void load_chunk(float x[CHUNK], const char *from, uint32_t dtype)
     }
 }
 
+GLINT_DEVICE void store_halves(char *to, const float x[CHUNK], uint32_t dtype)
+{
+    uint32_t v[4];
+
+#pragma unroll
+    for (int i = 0; i < 4; ++i)
+        v[i] = dtype == GLINT_F16 ? pack_f16(x[2 * i], x[2 * i + 1]) : pack_bf16(x[2 * i], x[2 * i + 1]);
+    st_global_u32x4(to, v);
+}
+
 GLINT_DEVICE void store_chunk(char *to, const float x[CHUNK], uint32_t dtype)
 {
     uint32_t v[4], more[4];
 
-    if (dtype == GLINT_F32) {
+    if (dtype != GLINT_F32) {
+        store_halves(to, x, dtype);
+        return;
+    }
 #pragma unroll
-        for (int i = 0; i < 4; ++i) {
-            v[i] = bits_of(x[i]);
-            more[i] = bits_of(x[i + 4]);
-        }
-        st_global_u32x4(to + 16, more);
-    } else {
-#pragma unroll
-        for (int i = 0; i < 4; ++i)
-            v[i] = dtype == GLINT_F16 ? pack_f16(x[2 * i], x[2 * i + 1]) : pack_bf16(x[2 * i], x[2 * i + 1]);
+    for (int i = 0; i < 4; ++i) {
+        v[i] = bits_of(x[i]);
+        more[i] = bits_of(x[i + 4]);
     }
     st_global_u32x4(to, v);
+    st_global_u32x4(to + 16, more);
 }
 
 /* ---- glint_merge ------------------------------------------------------------------------------------------------- */
@@ -193,9 +201,9 @@ GLINT_DEVICE void move_chunk(char *to, uint32_t dtype, const char *from, uint32_
     uint32_t v[4];
     float x[CHUNK];
 
-    if (dtype != from_dtype) {
-        load_chunk(x, from, from_dtype);
-        store_chunk(to, x, dtype);
+    if (dtype != from_dtype) { /* float32, rounded */
+        load_chunk(x, from, GLINT_F32);
+        store_halves(to, x, dtype);
         return;
     }
     ld_global_u32x4(v, from);

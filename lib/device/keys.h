@@ -1,6 +1,6 @@
 /* Where the keys of a sequence lie, as types: `linear`, one row after another in K and V, or `paged`, in pages behind a
  * table that the kernel reads. A kernel is written once over such a type. Its `source` copies blocks of K and V from
- * the last one of a block's keys to the first. */
+ * the last one of a block's keys to the first. A kernel that reads no keys may serve both, `linear_or_paged`. */
 #ifndef GLINT_DEVICE_KEYS_H
 #define GLINT_DEVICE_KEYS_H
 
@@ -11,6 +11,10 @@
 
 struct linear {
     static constexpr bool PAGED = false;
+    template <class Call> GLINT_DEVICE bool in_pages(const Call &)
+    {
+        return false;
+    }
     template <class Tile> struct source {
         struct linear_rows<Tile> k, v;
     };
@@ -177,6 +181,10 @@ GLINT_DEVICE void note_bad_pages(const struct glint_gpu_call &p, const struct pl
 
 struct paged {
     static constexpr bool PAGED = true;
+    template <class Call> GLINT_DEVICE bool in_pages(const Call &)
+    {
+        return true;
+    }
     template <class Tile> struct source {
         struct paged_keys keys;
         uint32_t kept;
@@ -217,6 +225,14 @@ struct paged {
     {
         if (at.head == 0)
             note_bad_pages<TILE_M, TILE_N, THREADS>(p, at, Rows::number_of(at), mask, blocks);
+    }
+};
+
+/* A ragged call in pages has no first_k. */
+struct linear_or_paged {
+    template <class Call> GLINT_DEVICE bool in_pages(const Call &p)
+    {
+        return !p.sequences.first_k;
     }
 };
 

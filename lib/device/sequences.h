@@ -262,8 +262,8 @@ struct padded : given {
 
     /* Decode: a sequence, which all lanes of a warp look up together, and the batch of the tensors that it has. The
      * threads of one block lower the call's word for a fault to the first sequence with one. Call: what the kernel is
-     * given. */
-    template <class Call> GLINT_DEVICE struct sequence_rows sequence_at(const Call &p, int32_t sequence)
+     * given; Keys: a type of keys.h. */
+    template <class Keys, class Call> GLINT_DEVICE struct sequence_rows sequence_at(const Call &p, int32_t sequence)
     {
         const struct sequence own = find_sequence(p, sequence);
 
@@ -273,7 +273,7 @@ struct padded : given {
     {
         return sequence;
     }
-    template <int THREADS, class Call> GLINT_DEVICE void note_faults(const Call &p)
+    template <class Keys, int THREADS, class Call> GLINT_DEVICE void note_faults(const Call &p)
     {
         for (int32_t sequence = (int32_t)thread_index(); sequence < p.shape.batch; sequence += THREADS)
             note_fault(p, sequence);
@@ -361,14 +361,13 @@ struct ragged : padded {
         padded = padded_first(first_q, number);
         return {0, head, 0, head, first_q, first_k, own};
     }
-    /* A call in pages has no first_k. */
-    template <class Call> GLINT_DEVICE struct sequence_rows sequence_at(const Call &p, int32_t sequence)
+    template <class Keys, class Call> GLINT_DEVICE struct sequence_rows sequence_at(const Call &p, int32_t sequence)
     {
         const struct ragged_rows q = find_rows_of(queries_of(p.sequences, p.shape), sequence);
         struct ragged_rows k = {0, 0, 0};
         struct sequence_rows own;
 
-        if (p.sequences.first_k)
+        if (!Keys::in_pages(p))
             k = find_rows_of(keys_of<false>(p.sequences, p.shape), sequence);
         else
             k.length = within(int_at(p.sequences.seqlens_k, sequence), p.shape.seqlen_k);
@@ -384,12 +383,10 @@ struct ragged : padded {
     {
         return 0;
     }
-    template <int THREADS, class Call> GLINT_DEVICE void note_faults(const Call &p)
+    template <class Keys, int THREADS, class Call> GLINT_DEVICE void note_faults(const Call &p)
     {
-        if (warp_index() == 0 && p.sequences.first_k)
-            note_ragged_fault<false>(p.sequences, p.shape);
-        else if (warp_index() == 0)
-            note_ragged_fault<true>(p.sequences, p.shape);
+        if (warp_index() == 0)
+            note_ragged_fault<Keys::PAGED>(p.sequences, p.shape);
     }
     GLINT_DEVICE int32_t number_of(const struct place &at)
     {

@@ -121,6 +121,7 @@ void each_key_checks(struct check_list *list, const struct subject *subject);
 void divided_laws_checks(struct check_list *list, struct subject *subject);
 void divided_lengths_checks(struct check_list *list, struct subject *subject);
 void divided_ragged_checks(struct check_list *list, struct subject *subject);
+void many_rows_checks(struct check_list *list, struct subject *subject);
 void interval_laws_checks(struct check_list *list, struct subject *subject);
 void logit_checks(struct check_list *list, struct subject *subject);
 void tree_checks(struct check_list *list, struct subject *subject);

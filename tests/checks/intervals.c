@@ -61,16 +61,17 @@ static void *put(const struct batch *b, const void *from, size_t bytes)
 
 /* In the forward pass scores of every sixth row of Q are -inf, and sequences of even numbers have NaN and infinities in
  * V. */
-static void *put_normal(const struct batch *b, enum tensor t, uint64_t seed)
+static void *put_normal(const struct batch *b, enum tensor t, const struct shape *shape)
 {
     const enum glint_dtype dtype = (enum glint_dtype)b->subject->info.dtype;
     const bool forward = b->subject->info.pass == GLINT_FORWARD;
-    struct rand r = rand_stream(seed, (uint64_t)t);
+    const float largest = shape->softmax_scale < 0 ? -INFINITY : INFINITY;
+    struct rand r = rand_stream(shape->seed, (uint64_t)t);
     unsigned char *const bytes = check_memory(bytes_of(b, t));
     for (int64_t i = 0; i < count_of(b, t); i++) {
         const int64_t row = i / b->dim % b->rows[of_keys(t)], d = i % b->dim;
         const float normal = rand_normal(&r);
-        const float x = !forward || d != 0 ? normal : t == Q && row % 6 == 5 ? INFINITY : t == K ? -1 : normal;
+        const float x = !forward || d != 0 ? normal : t == Q && row % 6 == 5 ? largest : t == K ? -1 : normal;
         dtype_store_row(dtype, bytes + (size_t)i * element(b), &x, 1);
     }
     for (int64_t sequence = 0; sequence < b->count && forward && t == V; sequence += 2)
@@ -97,6 +98,7 @@ static struct glint_problem problem_of(const struct batch *b, const struct shape
     p.window_left = shape->window_left;
     p.window_right = shape->window_right;
     p.softcap = shape->softcap;
+    p.softmax_scale = shape->softmax_scale != 0 ? shape->softmax_scale : p.softmax_scale;
     p.sinks = shape->sinks;
     p.intervals = shape->intervals != NO_INTERVALS;
     p.tree = shape->tree != NO_TREE;
@@ -379,7 +381,7 @@ static void sequences(struct subject *subject, const struct shape *shape)
     for (enum tensor t = Q; t < TENSORS; t++) {
         if (!pass_uses(pass, t))
             continue;
-        b.tensor[t] = t != LSE && pass_reads(pass, t) ? put_normal(&b, t, shape->seed)
+        b.tensor[t] = t != LSE && pass_reads(pass, t) ? put_normal(&b, t, shape)
                                                       : check_device_memory(backend, bytes_of(&b, t), 256, FENCE_NONE);
         b.alone[t] = pass_writes(pass, t) ? check_device_memory(backend, bytes_of(&b, t), 256, FENCE_NONE) : NULL;
     }
@@ -462,10 +464,11 @@ void intervals_checks(struct check_list *list, struct subject *subject)
         s.detail = kind;
         const bool band = left && (kind % 2 != 0 || !intervals);
         s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : right && !intervals ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
-        s.window_left = band ? n + n / 2 : 0;
+        s.window_left = band ? s.seqlen_k * 2 / 3 : 0;
         s.window_right = band ? 5 : 0;
         s.sinks = kind != GIVEN;
         s.softcap = kind % 2 != 0 && subject_caps(subject) ? 1.0f : 0.0f;
+        s.softmax_scale = kind == GIVEN || kind == RAGGED ? 0 : -0.3f;
         s.max_logit = logits;
         checks_add(list, sequences, &s, "%s/%s",
                    intervals               ? "intervals"

@@ -12,21 +12,21 @@
 #include "tests/checks/experiment.h"
 #include "tests/oracle/half.h"
 
-enum { FEW = 6, MANY = 300, UNTOUCHED = 0x5a };
+enum { FEW = 6, MANY = 300, THOUSANDS = 4200, UNTOUCHED = 0x5a };
 
 /* What a call says of one side, queries or keys. */
 struct side {
-    int32_t first[MANY + 1], used[MANY];
+    int32_t first[THOUSANDS + 1], used[THOUSANDS];
     bool all; /* no `used`: all rows of a sequence */
 };
 
 struct batch {
     int64_t count, bound[2];
-    bool special;                         /* NaN and infinities in V, backward in K, too, of sequences of even numbers */
-    struct side side[2];                  /* queries, keys */
-    int64_t at[2][MANY], length[2][MANY]; /* what that means */
-    int64_t page_rows;                    /* 0: linear K and V */
-    bool padded;                          /* no ragged ones: tensors are laid out for the bounds, GLINT_LENGTHS_DEVICE */
+    bool special;                                   /* NaN and infinities in V, backward in K, too, of every other sequence */
+    struct side side[2];                            /* queries, keys */
+    int64_t at[2][THOUSANDS], length[2][THOUSANDS]; /* what that means */
+    int64_t page_rows;                              /* 0: linear K and V */
+    bool padded;                                    /* no ragged ones: tensors are laid out for the bounds, GLINT_LENGTHS_DEVICE */
     uint32_t first_fault;
 };
 
@@ -201,11 +201,15 @@ static float special_or(float value, int64_t row, int64_t d, int64_t dim)
 static float input_of(const struct experiment *e, const struct batch *b, enum tensor t, int64_t i, int64_t h, int64_t row,
                       int64_t d)
 {
-    const float value = tensor_row(e, e->in[t], t, 0, h, b->at[has_keys(t)][i] + row)[d];
-    if (b->special && i % 2 == 0 && (t == V || (t == K && pass_of(e) == GLINT_BACKWARD)))
-        return special_or(value, row, d, tensor_dim(e, t));
+    const int64_t of_all = b->at[has_keys(t)][i] + row;
+    const float value = tensor_row(e, e->in[t], t, 0, h, of_all)[d];
+    const bool of_special = b->special && (i % 2 == 0 || b->page_rows > 0); /* in pages sequences share rows of the experiment */
+    if (of_special && (t == V || (t == K && pass_of(e) == GLINT_BACKWARD)))
+        return special_or(value, of_all, d, tensor_dim(e, t));
     if ((t == Q || t == DOUT) && b->length[1][i] == 0)
         return NAN;
+    if (t == LSE && e->sinks != NULL && row % 7 == 3 && !sees_none(e, b, i, row))
+        return e->sinks[h] - 0x1p-9f; /* as if LSE had been rounded too far down */
     if ((t != O && t != LSE) || !sees_none(e, b, i, row))
         return t == LSE && value < -1e30f ? 1.0f : value;
     return t == O ? 0.0f : e->sinks != NULL ? e->sinks[h] : -INFINITY;
@@ -521,7 +525,7 @@ static void set_first(struct side *side, const int64_t *first, int64_t count)
 }
 
 /* Keys per page of a check's second kind, by its shape. */
-enum { LINEAR = 0, TOP_LEFT = 1, PAGES = 2 };
+enum { LINEAR = 0, PADDED = 0, TOP_LEFT = 1, PAGES = 2 };
 
 static struct experiment *experiment_of(struct subject *subject, const struct shape *shape)
 {
@@ -651,34 +655,59 @@ static void padded_of_none(struct subject *subject, const struct shape *shape)
     check_device_release_all();
 }
 
-/* More sequences than a warp looks through at a time: most are short, two are longer than a tile. Then a first row
- * among them is none. */
+/* A server's step plans for all sequences at once. */
+static bool is_step(const struct subject *subject)
+{
+    return strstr(subject->info.name, "_step_") != NULL;
+}
+
+/* More sequences than a warp looks through at a time, for a step than it keeps in shared memory: most are short or
+ * none, some are longer than a tile, and of a step blocks share the longest. Then a first row among them is none. */
 static void many(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_of(subject, shape);
     const int32_t m = (int32_t)subject->info.tile_m, n = (int32_t)subject->info.tile_n;
     const bool divided = shape->way != 0; /* with that bound decode gives parts of the keys to blocks */
-    struct batch b = {.count = divided ? 150 : MANY, .bound = {m + 3, divided ? n + 303 : n + 3}, .page_rows = page_rows_of(shape)};
-    const bool paged = b.page_rows > 0;
+    const bool step = is_step(subject), paged = page_rows_of(shape) > 0;
+    const int32_t most = step ? 24 * n + 1 : n + 1;
+    struct batch b = {.bound = {m + 3, divided ? n + 303 : most + 2}, .special = !narrow(e), .page_rows = page_rows_of(shape)};
+    b.count = divided ? 150 : !step ? MANY : paged ? 60 : THOUSANDS; /* the pool has room for the bound of each */
     const struct memory memory = prepare(e, &b);
+    const int every = b.count == THOUSANDS ? 42 : 3, stride = b.count == THOUSANDS ? 43 : 22, longest = 2 * stride;
     int32_t q = 0, k = 0;
     for (int i = 0; i < b.count; i++) {
-        const bool is_long = i == 44 || i == 264;
+        const bool is_long = i == longest || i == 264 || i == THOUSANDS - 50;
         b.side[0].first[i] = q, b.side[1].first[i] = k;
-        q += is_long ? m + 2 : i % 3 == 1 ? 1 + i % 2 : 0;
-        b.side[1].used[i] = is_long ? n + 1 : i % 5 == 2 ? 0 : 1;
+        q += is_long ? m + 2 : i % every == 1 ? 1 + i % 2 : 0;
+        b.side[1].used[i] = i == longest ? most : is_long ? n + 1 : i % 5 == 2 || i % every > 2 ? 0 : 1;
         k += b.side[1].used[i];
     }
     b.side[0].first[b.count] = q, b.side[1].first[b.count] = k;
     b.side[0].all = true;
     b.side[1].all = !paged;
-    run_batch(e, &memory, &b, 22, false);
+    run_batch(e, &memory, &b, stride, false);
     for (int i = 0; i < b.count; i++)
         b.side[0].used[i] = i % 5;
     b.side[0].all = false;
-    b.side[0].first[150] = -1;
+    b.side[0].first[b.count / 2] = -1;
     if (!divided)
-        run_batch(e, &memory, &b, 88, false);
+        run_batch(e, &memory, &b, 4 * stride, false);
+    check_device_release_all();
+}
+
+/* Many rows of few keys: the kernel that makes the gradient of sinks has a block for all rows of a head, and looks at
+ * several turns of them at a time. */
+static void many_rows(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *e = experiment_of(subject, shape);
+    const int32_t rows = (int32_t)shape->seqlen_q / 2, keys = (int32_t)shape->seqlen_k / 2;
+    struct batch b = {.count = 2, .bound = {rows, keys}, .padded = shape->detail == PADDED};
+    const struct memory memory = prepare(e, &b);
+    set_first(&b.side[0], (const int64_t[]){0, rows, 2 * rows}, 2);
+    set_first(&b.side[1], (const int64_t[]){0, keys, 2 * keys}, 2);
+    b.side[0].used[0] = rows, b.side[0].used[1] = rows / 3;
+    b.side[1].used[0] = keys, b.side[1].used[1] = keys - 1;
+    run_batch(e, &memory, &b, 1, false);
     check_device_release_all();
 }
 
@@ -790,8 +819,10 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     }
     shape.heads_q = 2;
     shape.heads_kv = 1;
-    shape.seqlen_q = 2 * m + 168;
-    shape.seqlen_k = 2 * n + 250;
+    if (is_step(subject) && band)
+        shape.window_left = 24 * n;
+    shape.seqlen_q = (is_step(subject) ? 3 : 2) * m + 168;
+    shape.seqlen_k = (is_step(subject) ? 26 : 2) * n + 250;
     checks_add(list, many, &shape, "ragged/many");
     shape.detail |= PAGES;
     if (paged)
@@ -822,4 +853,25 @@ void divided_ragged_checks(struct check_list *list, struct subject *subject)
     for (s.detail = LINEAR; s.detail <= (paged ? PAGES : LINEAR); s.detail += PAGES)
         checks_add(list, many, &s, "divided/%s_many", s.detail == PAGES ? "ragged_pages" : "ragged");
     leave_out_intervals(list, from);
+}
+
+void many_rows_checks(struct check_list *list, struct subject *subject)
+{
+    struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 2 * (7 * 256 + 40), .seqlen_k = 12, .sinks = true};
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    const bool alone = subject_intervals(subject) || subject_bias(subject); /* checks of their own have these */
+    if (subject->info.pass != GLINT_BACKWARD || !subject_checks_sinks(subject) || alone)
+        return;
+    for (s.detail = PADDED; s.detail <= TOP_LEFT; s.detail++) {
+        const char *const kind = s.detail == PADDED ? "lengths" : "ragged";
+        if (!takes(subject, s.detail == PADDED ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_RAGGED, 0))
+            continue;
+        s.dlse = false;
+        s.mask = masked ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE;
+        checks_add(list, many_rows, &s, "%s/many_rows", kind);
+        s.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT; /* of which the last alone see a key */
+        s.dlse = true;
+        if (masked)
+            checks_add(list, many_rows, &s, "%s/many_blind_rows", kind);
+    }
 }

@@ -25,6 +25,7 @@ void variant_checks(struct check_list *list)
     divided_lengths_checks(list, list->subject);
     divided_ragged_checks(list, list->subject);
     each_key_checks(list, list->subject);
+    many_rows_checks(list, list->subject);
 }
 
 static bool begins(const struct check *check, const char *with)

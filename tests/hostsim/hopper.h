@@ -127,8 +127,13 @@ void fence_async_global(Site site);
 struct Operation; /* hopper_wgmma.cc */
 struct Accumulator;
 
+struct Touched {
+    const char *first, *end; /* of a thread */
+};
+
 struct WarpState {
-    bool fenced; /* a wgmma.fence since the start and the last wait */
+    bool fenced;                      /* a wgmma.fence since the start and the last wait */
+    std::vector<Touched> touched[32]; /* by each lane since then, of those that products use */
     std::vector<Operation *> open;
     std::deque<std::vector<Operation *>> groups; /* oldest first */
     std::map<float *, Accumulator *> accumulators;

@@ -185,6 +185,21 @@ void deliver(WarpState &state, Accumulator *accumulator, Site site)
 
 /* ---- instructions ---- */
 
+/* Registers that a thread touched are a product's again after a wgmma.fence. */
+void check_touched(const WarpState &state, void *const arguments[32], Site site)
+{
+    for (uint32_t lane = 0; lane < 32; ++lane) {
+        const WarpgroupProduct &product = *(const WarpgroupProduct *)arguments[lane];
+        const char *d = (const char *)product.d, *a = (const char *)product.a;
+        for (const Touched &touched : state.touched[lane]) {
+            const bool of_d = d < touched.end && touched.first < d + 2 * product.n;
+            if (of_d || (a != nullptr && a < touched.end && touched.first < a + 16))
+                report(Kind::misuse, site, "wgmma without wgmma.fence since lane %u touched registers of its %s", lane,
+                       of_d ? "result" : "operand a");
+        }
+    }
+}
+
 void check(const Warp *warp, const WarpState &state, void *const arguments[32], Site site)
 {
     const WarpgroupProduct &product = *(const WarpgroupProduct *)arguments[0];
@@ -194,6 +209,7 @@ void check(const Warp *warp, const WarpState &state, void *const arguments[32], 
     if (!state.fenced)
         report(Kind::misuse, site, "warp %u: wgmma without wgmma.fence since %s", warp->index,
                "its start or its last wait, after which registers may have been touched");
+    check_touched(state, arguments, site);
     for (int lane = 1; lane < 32; ++lane) {
         const WarpgroupProduct &other = *(const WarpgroupProduct *)arguments[lane];
         if (other.b_descriptor != product.b_descriptor || (product.a == nullptr && other.a_descriptor != product.a_descriptor) ||
@@ -287,7 +303,11 @@ void perform_wait(Warp *warp, void *const arguments[32], Site)
 
 void perform_fence(Warp *warp, void *const[32], Site)
 {
-    state_of(warp->block).warps[warp->index].fenced = true;
+    WarpState &state = state_of(warp->block).warps[warp->index];
+
+    state.fenced = true;
+    for (std::vector<Touched> &touched : state.touched)
+        touched.clear();
 }
 
 void perform_commit(Warp *warp, void *const[32], Site)
@@ -327,8 +347,15 @@ void wgmma_wait(uint32_t groups, Site site)
 
 void wgmma_hold(const void *registers, uint32_t count, Site site)
 {
-    const WarpState &state = state_of(self->warp->block).warps[self->warp->index];
+    WarpState &state = state_of(self->warp->block).warps[self->warp->index];
     const char *first = (const char *)registers, *end = first + 4 * count;
+    std::vector<Touched> &touched = state.touched[self->lane];
+    bool known = false;
+
+    for (const Touched &each : touched)
+        known = known || (each.first <= first && end <= each.end);
+    if (!known)
+        touched.push_back({first, end});
 
     for (const auto &entry : state.accumulators) {
         const char *d = (const char *)entry.second->lane[self->lane];

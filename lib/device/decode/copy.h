@@ -110,7 +110,7 @@ GLINT_DEVICE void copy_scales(const struct glint_decode_params &p, const float *
 /* Finds the walk's next step, if there is one. */
 template <class S, class Rows> GLINT_DEVICE void find_next(const struct glint_decode_params &p, copier<S, Rows, linear> &c)
 {
-    if (c.at.step >= c.at.end && find_step<S, Rows>(p, c.at))
+    if (c.at.step >= c.at.end && find_step<S, Rows, linear>(p, c.at))
         begin_copies_of_item(p, c);
     c.valid = c.at.step < c.at.end ? c.at.own.seqlen_k - c.at.step * S::TILE_N - (int32_t)(thread_index() / S::PAGE_CHUNKS)
                                    : -(int)S::TILE_N;
@@ -202,7 +202,7 @@ template <class S, class Rows> GLINT_DEVICE void look_up_pages(const struct glin
     c.left -= S::TILE_N;
     c.page = c.next_page;
     if (c.at.step >= c.at.end)
-        c.first = find_step<S, Rows>(p, c.at);
+        c.first = find_step<S, Rows, paged>(p, c.at);
     if (c.at.step < c.at.end) {
         if (c.first)
             begin_paged_item(p, c);

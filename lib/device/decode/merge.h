@@ -3,6 +3,7 @@
 #define GLINT_DEVICE_DECODE_MERGE_H
 
 #include "lib/device/decode/results.h"
+#include "lib/device/keys.h"
 
 namespace decode
 {
@@ -81,7 +82,7 @@ template <class S, class Rows> GLINT_DEVICE void merge(const struct glint_decode
     await_predecessors();
 
     const float sink = find_sink(p, tile, tile.row0 + first_row + (int32_t)(lane & 1));
-    const struct sequence_rows own = Rows::sequence_at(p, tile.batch);
+    const struct sequence_rows own = Rows::template sequence_at<linear_or_paged>(p, tile.batch);
     if (tile.row0 + first_row >= own.rows)
         return;
     tile.first_q = own.first_q;

@@ -390,10 +390,10 @@ template <class S> GLINT_DEVICE void locate_item(const struct glint_decode_param
 }
 
 /* ... and how long, which may take a look into memory. */
-template <class S, class Rows> GLINT_DEVICE void measure_item(const struct glint_decode_params &p, struct cursor &c)
+template <class S, class Rows, class Keys> GLINT_DEVICE void measure_item(const struct glint_decode_params &p, struct cursor &c)
 {
     if (c.own_of != c.tile.batch) {
-        c.own = Rows::sequence_at(p, c.tile.batch);
+        c.own = Rows::template sequence_at<Keys>(p, c.tile.batch);
         c.own_of = c.tile.batch;
     }
     c.tile.first_q = c.own.first_q;
@@ -410,13 +410,13 @@ template <class S, class Rows> GLINT_DEVICE void measure_item(const struct glint
 }
 
 /* To the first step of the walk at or after the cursor, if there is one. */
-template <class S, class Rows> GLINT_DEVICE bool find_step(const struct glint_decode_params &p, struct cursor &c)
+template <class S, class Rows, class Keys> GLINT_DEVICE bool find_step(const struct glint_decode_params &p, struct cursor &c)
 {
     while (c.step >= c.end && c.item < p.items) {
         c.item += p.blocks;
         if (c.item < p.items) {
             locate_item<S>(p, c);
-            measure_item<S, Rows>(p, c);
+            measure_item<S, Rows, Keys>(p, c);
         }
     }
     return c.item < p.items;

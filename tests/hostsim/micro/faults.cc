@@ -14,6 +14,7 @@ enum { SEEDS = 12, WORDS = 4096 };
 typedef void kernel(const struct micro_params);
 #define FAULTS(X)                                     \
     X(product_without_wgmma_fence, "misuse")          \
+    X(product_after_a_register_was_touched, "misuse") \
     X(stores_without_proxy_fence, "race")             \
     X(proxy_fence_of_one_thread_only, "race")         \
     X(product_without_barrier, "race")                \

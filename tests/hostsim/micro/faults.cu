@@ -79,6 +79,23 @@ FAULT(product_without_wgmma_fence)
     show(&p, d);
 }
 
+FAULT(product_after_a_register_was_touched)
+{
+    float d[4], e[4];
+
+    fill(&p, shared_base() + 1024);
+    fence_async_shared();
+    block_sync();
+    wgmma_fence();
+    multiply(d);
+    for (int i = 0; i < 4; ++i)
+        e[i] = 0;
+    wgmma_hold(e, 4);
+    multiply(e);
+    wgmma_wait<0>();
+    show(&p, e);
+}
+
 FAULT(stores_without_proxy_fence)
 {
     float d[4];

@@ -4,7 +4,8 @@
 --   HOSTSIM_REACH=/tmp/reach bazel-bin/tests/NAME__ptx --variant=NAME
 --   lua5.4 tests/hostsim/ptx/reach.lua /tmp/reach bazel-bin/tests/NAME__ptx.ptx
 --   lua5.4 tests/hostsim/ptx/reach.lua FILE PTX MOST      the MOST largest stretches of each kernel that were not entered; 10 are told without it
-local path, ptx, most = arg[1], arg[2], tonumber(arg[3] or 10)
+--   lua5.4 tests/hostsim/ptx/reach.lua FILE PTX table     a row of a table for each kernel
+local path, ptx, as_table, most = arg[1], arg[2], arg[3] == "table", tonumber(arg[3]) or 10
 if not ptx then
   io.stderr:write("usage: reach.lua FILE PTX [MOST]\n")
   os.exit(2, true)
@@ -13,7 +14,7 @@ local here = arg[0]:match("^(.*)/") or "."
 package.path = here .. "/?.lua;" .. package.path
 
 local reasons = require("unreached")
-for _, row in ipairs(reasons.rows) do row.place = reasons.place(here .. "/../../..", row) end
+for _, row in ipairs(reasons.rows) do row.means = reasons.means(here .. "/../../..", row) end
 local file = assert(io.open(ptx))
 local chains = require("parse").chains(file:read("a"))
 file:close()
@@ -22,7 +23,7 @@ file:close()
 local function reason_of(kernel, stretch)
   for _, row in ipairs(reasons.rows) do
     for line = kernel:find(row.kernel) and stretch.first or 1, kernel:find(row.kernel) and stretch.last or 0 do
-      if chains[line] and (chains[line] .. " "):find(row.place .. " ", 1, true) then return row end
+      if chains[line] and row.means(chains[line]) then return row end
     end
   end
 end
@@ -54,8 +55,13 @@ for _, name in ipairs(names) do
       missed[#missed + 1] = stretch
     end
   end
+  local share = 100 * missing / instructions
+  if as_table then
+    print(("| `%s` | %d | %d (%.1f %%) | %d |"):format(name, instructions, missing, share, explained))
+    goto next
+  end
   print(("%s: %d of %d instructions not reached (%.1f %%), %d of %d stretches; and %d (%.1f %%) that have a reason"):format(name, missing,
-    instructions, 100 * missing / instructions, #missed, all, explained, 100 * explained / instructions))
+    instructions, share, #missed, all, explained, 100 * explained / instructions))
   for _, row in ipairs(reasons.rows) do
     if by_reason[row.reason] then print(("%6d  %s"):format(by_reason[row.reason], row.reason)) end
     by_reason[row.reason] = nil
@@ -64,4 +70,5 @@ for _, name in ipairs(names) do
   for n = 1, math.min(most, #missed) do
     print(("%6d  lines %d-%d: %s"):format(missed[n].count, missed[n].first, missed[n].last, missed[n].place))
   end
+  ::next::
 end

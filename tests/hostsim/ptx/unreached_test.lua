@@ -4,13 +4,22 @@ local unreached, parse = require("unreached"), require("parse")
 
 for _, row in ipairs(unreached.rows) do
   local place = unreached.place(".", row)
-  assert(place:find("^[%w_]+%.h:%d+$"), place)
+  assert(place:find("^[%w_]+%.%a+:%d+$"), place)
 end
-local row = unreached.rows[1]
+local row = unreached.rows[#unreached.rows] -- a line by itself
 local function fails(text)
   return not pcall(unreached.place, ".", { file = row.file, text = text })
 end
 assert(fails("a text that no source has"))
+-- Lines beside the row's, and lines that are inlined in another one, which comes after them in a chain.
+local beside = { file = row.file, text = row.text, first = 1, last = 2 }
+local name, number = unreached.place(".", row):match("^(.*:)(%d+)$")
+local function means(other, format, ...) return unreached.means(".", other)(format:format(...)) end
+assert(means(row, "a.h:1 in %s%d in b.h:2", name, number) and not means(row, "a.h:1 in %s%d in b.h:2", name, number + 1))
+assert(not means(row, "%s%d1 in b.h:2", name, number))
+assert(means(beside, "%s%d", name, number + 2) and not means(beside, "%s%d", name, number) and not means(beside, "%s%d", name, number + 3))
+beside.within = row.text
+assert(means(beside, "%s%d in c.h:1 in %s%d", name, number + 1, name, number) and not means(beside, "%s%d in c.h:1", name, number + 1))
 assert(fails("#")) -- several lines
 
 local chains = parse.chains([[
