@@ -22,8 +22,8 @@ struct side {
 
 struct batch {
     int64_t count, bound[2];
-    bool special;                                   /* NaN and infinities in V, backward in K, too, of every other sequence */
-    struct side side[2];                            /* queries, keys */
+    bool special;        /* NaN and infinities in V, backward in K and dO, too, of every other sequence */
+    struct side side[2]; /* queries, keys */
     int64_t at[2][THOUSANDS], length[2][THOUSANDS]; /* what that means */
     int64_t page_rows;                              /* 0: linear K and V */
     bool padded;                                    /* no ragged ones: tensors are laid out for the bounds, GLINT_LENGTHS_DEVICE */
@@ -189,7 +189,7 @@ static void store_row(const struct experiment *e, unsigned char *to, enum tensor
         dtype_store_row(tensor_dtype(e, t), to, values, tensor_dim(e, t));
 }
 
-/* A number of K or V, in whose rows NaN and infinities of both signs are here and there. */
+/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there. */
 static float special_or(float value, int64_t row, int64_t d, int64_t dim)
 {
     const float special[] = {NAN, INFINITY, -INFINITY};
@@ -204,7 +204,7 @@ static float input_of(const struct experiment *e, const struct batch *b, enum te
     const int64_t of_all = b->at[has_keys(t)][i] + row;
     const float value = tensor_row(e, e->in[t], t, 0, h, of_all)[d];
     const bool of_special = b->special && (i % 2 == 0 || b->page_rows > 0); /* in pages sequences share rows of the experiment */
-    if (of_special && (t == V || (t == K && pass_of(e) == GLINT_BACKWARD)))
+    if (of_special && (t == V || (pass_of(e) == GLINT_BACKWARD && (t == K || t == DOUT))))
         return special_or(value, of_all, d, tensor_dim(e, t));
     if ((t == Q || t == DOUT) && b->length[1][i] == 0)
         return NAN;
@@ -445,7 +445,7 @@ static void run_batch(struct experiment *e, const struct memory *memory, struct 
             total[h] += -one[h];
     }
     for (int64_t h = 0; h < e->shape.heads_q && memory->dsinks != NULL && stride == 1; h++)
-        if (!check_within("ragged: sinks", sum[h] == -total[h] ? 0 : 1, 0))
+        if (!check_within("ragged: sinks", sum[h] == -total[h] || (isnan(sum[h]) && isnan(total[h])) ? 0 : 1, 0))
             check_fail("the gradient of sink %lld is %g, and those of the sequences alone sum up to %g", (long long)h,
                        (double)sum[h], (double)-total[h]);
 }
@@ -748,6 +748,7 @@ static void padded_checks(struct check_list *list, struct subject *subject, stru
     shape.layout = LAYOUT_BHSD;
     shape.sinks = subject_checks_sinks(subject);
     shape.dlse = true;
+    shape.heads_kv = 1; /* a block of a persistent kernel may have a part of so many query heads */
     shape.detail = TOP_LEFT;
     checks_add(list, padded, &shape, "lengths/top_left");
     shape.seqlen_q = 0;
@@ -800,6 +801,7 @@ void ragged_checks(struct check_list *list, struct subject *subject)
         shape.layout = LAYOUT_BHSD;
         shape.sinks = subject_checks_sinks(subject);
         shape.dlse = subject->info.pass == GLINT_BACKWARD;
+        shape.heads_kv = shape.dlse ? 1 : 2; /* as above */
         shape.detail = TOP_LEFT;
         checks_add(list, few, &shape, "ragged/top_left");
         shape.detail = TOP_LEFT | PAGES;

@@ -27,6 +27,8 @@ M.rows = {
     text = "const uint32_t after = tile_after_empty<TILE_M>(shape, work, own.seqlen_q, tile);", reason = GIVEN },
   { kernel = "_step_s%d+_m%d+n%d+$", file = "lib/device/warpgroup_step_kernel.h", text = "make_plan<order, 32>(p, plan_of_block(p),", reason = OWN_PLAN },
   { kernel = "_step_s%d+_m%d+n%d+$", file = "lib/device/step_rows.h", text = "make_plan<order, 32>(p, plan,", reason = OWN_PLAN },
+  { kernel = "_h%d+_m%d+n%d+_", file = "lib/device/parts.h", text = "return p->queries == 0 ? all : glint_part_heads_by(",
+    reason = "the row has a number of heads of its own" },
   { kernel = "__sm80_m32n", file = "lib/device/intervals.h", text = "add_query(bounds, keys_of_query(mask, query));", first = -1, reason = ONE_TURN },
   { kernel = "^glint_merge_rows$", file = "lib/cuda/rows.cu", text = "const struct merged_row at = {(int32_t)(head / p.heads)", first = -2, reason = LARGE },
   { kernel = "^glint_append_", file = "lib/cuda/rows.cu", text = "const struct new_row r = find_new_row(p, from / p.token_chunks, token);", reason = LARGE },
