@@ -167,6 +167,7 @@ return function(run, work)
         arguments = name == "sentences_test" and "tests/cuda/sentences.txt" or "" })
     end
   end
+  program("cuda.launches", list(object("tests/cuda/launches.c", TEST), SUPPORT, CORE, CUDA), { arguments = "tests/cuda/launches.txt" })
   program("cuda.on_device", list(tests(TEST, "cuda", "fake_gpu on_device device job"), SUPPORT, FAKE), {
     link = WRAP, script = "tests/cuda/on_device_test.sh" })
 

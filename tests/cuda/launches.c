@@ -1,0 +1,420 @@
+/* What a GPU is told to do: blocks, sections, parts and the workspace of some twenty problems of each kind of row, as
+ * launches.txt keeps them, on 16 multiprocessors, and on 132 where that is another plan. The table is written here, so
+ * that no spec changes them; no driver is called.
+ *
+ * A line a row is the sum of the plans of DRAWN more problems, sizes beside powers of two, with numbers of a tuner,
+ * too: it says that some rule or bound has moved. `launches drawn` prints those plans, to be compared with what another
+ * checkout's program prints.
+ *
+ * launches launches.txt; without an argument it prints what that file is to be. */
+#define _POSIX_C_SOURCE 200809L
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "lib/check.h"
+#include "lib/cpu/cpu.h"
+#include "lib/cuda/cuda.h"
+#include "lib/takes.h"
+#include "tests/support/golden.h"
+#include "tests/support/rand.h"
+
+extern const struct glint_family glint_family_sm80, glint_family_sm90a;
+const struct glint_family *const glint_families[] = {&glint_family_sm80, &glint_family_sm90a};
+enum { SM80, SM90A };
+
+void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task)
+{
+    (void)kernel, (void)phase, (void)call, (void)scratch, (void)task; /* the table has no row of the CPU */
+}
+
+const unsigned char *glint_gpu_image_bytes(uint32_t image)
+{
+    (void)image; /* nothing is loaded */
+    abort();
+}
+
+const struct glint_gpu_image glint_gpu_images[] = {{"80"}};
+const uint32_t glint_gpu_rows_image = 0, glint_gpu_rows_count = 1;
+const struct glint_gpu_map glint_gpu_maps[] = {{GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+                                               {GLINT_GPU_K, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64}};
+
+/* Launches of each kind of row. Those of lengths stand for the host's, in order: 0, 1, 2. */
+#define Q(ROWS) .grid = GLINT_GPU_QUERY_BLOCKS, .rows = ROWS, .threads = 128
+#define K(ROWS, THREADS) .grid = GLINT_GPU_KEY_BLOCKS, .rows = ROWS, .threads = THREADS
+#define SINKS .grid = GLINT_GPU_QUERY_HEADS, .threads = 256, .sinks = 1
+const struct glint_gpu_launch glint_gpu_launches[] = {
+    /* 0: split backward */
+    {Q(128)},
+    {SINKS},
+    {K(64, 128)},
+    {Q(64)},
+    {Q(128), .lengths = 1},
+    {SINKS, .lengths = 1},
+    {K(64, 128), .lengths = 1},
+    {Q(64), .lengths = 1},
+    {Q(128), .lengths = 2},
+    {SINKS, .lengths = 2},
+    {K(64, 128), .lengths = 2},
+    {Q(64), .lengths = 2},
+    /* 12: fused backward with dBias */
+    {Q(128)},
+    {SINKS},
+    {K(32, 64)},
+    {.grid = GLINT_GPU_BIAS_TILES, .rows = 64, .threads = 128, .dbias = 1},
+    {.grid = GLINT_GPU_BIAS_SUMS, .rows = 64, .threads = 128, .dbias = 1},
+    /* 17: split backward of ragged sequences with dBias */
+    {Q(128)},
+    {SINKS},
+    {K(32, 128)},
+    {Q(32)},
+    {.grid = GLINT_GPU_BIAS_TILES, .rows = 64, .threads = 128, .dbias = 1},
+    {.grid = GLINT_GPU_BIAS_SUMS, .rows = 64, .threads = 128, .dbias = 1},
+    {Q(128), .lengths = 2},
+    {SINKS, .lengths = 2},
+    {K(32, 128), .lengths = 2},
+    {Q(32), .lengths = 2},
+    /* 27: persistent fused backward */
+    {Q(128)},
+    {SINKS},
+    {K(128, 384), .blocks_per_sm = 1},
+    {Q(128), .lengths = 1},
+    {SINKS, .lengths = 1},
+    {K(128, 384), .blocks_per_sm = 1, .lengths = 1},
+    {Q(128), .lengths = 2},
+    {SINKS, .lengths = 2},
+    {K(128, 384), .blocks_per_sm = 1, .lengths = 2},
+    /* 36: forward, persistent, in clusters */
+    {Q(128), .blocks_per_sm = 1, .cluster = 2},
+    {Q(128), .blocks_per_sm = 1, .lengths = 1},
+    {Q(128), .blocks_per_sm = 1, .lengths = 2},
+    /* 39: forward, a block a tile */
+    {Q(64)},
+    {Q(64), .lengths = 1},
+    {Q(64), .lengths = 1, .pages = 1},
+    {Q(64), .lengths = 2},
+    {Q(64), .lengths = 2, .pages = 1},
+    /* 44: decode */
+    {.grid = GLINT_GPU_DECODE_ITEMS, .rows = 8, .threads = 128, .blocks_per_sm = 1},
+    {.grid = GLINT_GPU_DECODE_MERGE, .rows = 2, .threads = 256},
+    {.grid = GLINT_GPU_DECODE_ITEMS, .rows = 8, .threads = 128, .blocks_per_sm = 1, .lengths = 2},
+    {.grid = GLINT_GPU_DECODE_MERGE, .rows = 2, .threads = 256, .lengths = 2},
+    {.grid = GLINT_GPU_DECODE_ITEMS, .rows = 8, .threads = 128, .blocks_per_sm = 1, .pages = 1},
+    {.grid = GLINT_GPU_DECODE_ITEMS, .rows = 8, .threads = 128, .blocks_per_sm = 1, .pages = 1, .lengths = 2},
+    /* 50: decode, two blocks a multiprocessor */
+    {.grid = GLINT_GPU_DECODE_ITEMS, .rows = 8, .threads = 128, .blocks_per_sm = 2},
+    {.grid = GLINT_GPU_DECODE_MERGE, .rows = 2, .threads = 256},
+    /* 52: a step */
+    {.grid = GLINT_GPU_STEP_PLAN, .threads = 1024},
+    {.grid = GLINT_GPU_STEP_UNITS, .rows = 128, .threads = 384, .blocks_per_sm = 1},
+    {.grid = GLINT_GPU_STEP_MERGE, .threads = 128},
+    /* 55: a step, two blocks a multiprocessor */
+    {.grid = GLINT_GPU_STEP_PLAN, .threads = 1024},
+    {.grid = GLINT_GPU_STEP_UNITS, .rows = 64, .threads = 128, .blocks_per_sm = 2},
+    {.grid = GLINT_GPU_STEP_MERGE, .threads = 128},
+};
+#undef Q
+#undef K
+#undef SINKS
+
+enum {
+    SPLIT,
+    FUSED,
+    FUSED_BIAS,
+    SPLIT_BIAS,
+    PERSISTS,
+    PERSISTS_64,
+    MAPS,
+    MAPS_SHORT,
+    PLAIN,
+    DECODE,
+    DECODE_TWO,
+    STEP,
+    STEP_TWO,
+    STEP_THREE
+};
+const struct glint_gpu_kernel glint_gpu_kernels[] = {
+    [SPLIT] = {.strategy = GLINT_GPU_SPLIT, .first_launch = 0, .launch_count = 12, .row_dim = 64},
+    [FUSED] =
+        {.strategy = GLINT_GPU_FUSED, .first_launch = 12, .launch_count = 3, .part_heads = 1, .parts_from = 4096, .row_dim = 128},
+    [FUSED_BIAS] =
+        {.strategy = GLINT_GPU_FUSED, .first_launch = 12, .launch_count = 5, .part_heads = 1, .row_dim = 48, .block_keys = 1},
+    [SPLIT_BIAS] = {.strategy = GLINT_GPU_SPLIT, .first_launch = 17, .launch_count = 10, .row_dim = 32},
+    [PERSISTS] = {.strategy = GLINT_GPU_FUSED, .first_launch = 27, .launch_count = 9, .map_count = 1, .row_dim = 128},
+    [PERSISTS_64] = {.strategy = GLINT_GPU_FUSED, .first_launch = 27, .launch_count = 9, .map_count = 1, .row_dim = 64},
+    [MAPS] = {.strategy = GLINT_GPU_FORWARD,
+              .first_launch = 36,
+              .launch_count = 3,
+              .map_count = 2,
+              .row_dim = 128,
+              .zero_words = 3,
+              .lengths_words = 1},
+    [MAPS_SHORT] = {.strategy = GLINT_GPU_FORWARD, .first_launch = 39, .launch_count = 5, .map_count = 2, .row_dim = 64},
+    [PLAIN] = {.strategy = GLINT_GPU_FORWARD, .first_launch = 39, .launch_count = 5, .row_dim = 64},
+    [DECODE] =
+        {.strategy = GLINT_GPU_DECODE, .first_launch = 44, .launch_count = 6, .row_dim = 128, .chunk_steps = 4, .span_chunks = 8},
+    [DECODE_TWO] =
+        {.strategy = GLINT_GPU_DECODE, .first_launch = 50, .launch_count = 2, .row_dim = 64, .chunk_steps = 8, .span_chunks = 4},
+    [STEP] = {.strategy = GLINT_GPU_STEP, .first_launch = 52, .launch_count = 3, .map_count = 2, .row_dim = 128, .chunk_steps = 2},
+    [STEP_TWO] = {.strategy = GLINT_GPU_STEP, .first_launch = 55, .launch_count = 3, .row_dim = 64, .chunk_steps = 1, .folded = 1},
+    [STEP_THREE] = {.strategy = GLINT_GPU_STEP,
+                    .first_launch = 52,
+                    .launch_count = 3,
+                    .map_count = 2,
+                    .row_dim = 256,
+                    .chunk_steps = 3,
+                    .folded = 1},
+};
+
+enum {
+    CAUSAL = GLINT_FEATURE_RIGHT_BOUND,
+    BAND = GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_LEFT_BOUND,
+    INTERVAL = BAND | GLINT_FEATURE_INTERVALS,
+    TENSOR = GLINT_FEATURE_BIAS,
+    LENGTHS = GLINT_TAKES_LENGTHS,
+    RAGGED = GLINT_TAKES_RAGGED,
+    PAGES = GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES
+};
+#define ROW(name, pass, dtype, features, head_dim, m, n, queries_up_to, takes, family, kernel)                                  \
+    {                                                                                                                           \
+        name, GLINT_##pass, GLINT_##dtype, 0, features, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 0, queries_up_to, 0, 0, \
+            16, takes, takes, family, kernel                                                                                    \
+    }
+const struct glint_variant glint_variants[] = {
+    ROW("bwd_bf16_d128_causal__sm90a_fused_m64n128", BACKWARD, BF16, CAUSAL, 128, 64, 128, 0, LENGTHS | RAGGED, SM90A, PERSISTS),
+    ROW("bwd_bf16_d128_none__sm90a_fused_m64n128", BACKWARD, BF16, 0, 128, 64, 128, 0, LENGTHS | RAGGED, SM90A, PERSISTS),
+    ROW("bwd_bf16_d32_causal_tensor__sm80_split_m32n32", BACKWARD, BF16, CAUSAL | TENSOR, 32, 32, 32, 0, RAGGED, SM80, SPLIT_BIAS),
+    ROW("bwd_bf16_d64_band__sm90a_fused_m128n128", BACKWARD, BF16, BAND, 64, 128, 128, 0, LENGTHS | RAGGED, SM90A, PERSISTS_64),
+    ROW("bwd_f16_d128_causal__sm80_fused_m64n128", BACKWARD, F16, CAUSAL, 128, 64, 128, 0, 0, SM80, FUSED),
+    ROW("bwd_f16_d128_none__sm80_fused_m64n128", BACKWARD, F16, 0, 128, 64, 128, 0, 0, SM80, FUSED),
+    ROW("bwd_f16_d64_none__sm80_split_m64n64", BACKWARD, F16, 0, 64, 64, 64, 0, LENGTHS | RAGGED, SM80, SPLIT),
+    ROW("bwd_f32_d40_interval_tensor__sm80_fused_m32n32", BACKWARD, F32, INTERVAL | TENSOR, 40, 32, 32, 0, 0, SM80, FUSED_BIAS),
+    ROW("dec_bf16_d128_causal__sm80_m8n128", FORWARD, BF16, CAUSAL, 128, 8, 128, 8, LENGTHS | RAGGED | PAGES, SM80, DECODE),
+    ROW("dec_bf16_d64_band__sm80_m8n64", FORWARD, BF16, BAND, 64, 8, 64, 8, 0, SM80, DECODE_TWO),
+    ROW("fwd_bf16_d128_band__sm90a_step_s128_m128n128", FORWARD, BF16, BAND, 128, 128, 128, 0, LENGTHS | RAGGED | PAGES, SM90A,
+        STEP),
+    ROW("fwd_bf16_d128_causal__sm90a_m128n128", FORWARD, BF16, CAUSAL, 128, 128, 128, 0, LENGTHS | RAGGED, SM90A, MAPS),
+    ROW("fwd_bf16_d256_none__sm90a_step_s128_m128n64", FORWARD, BF16, 0, 256, 128, 64, 0, LENGTHS | RAGGED | PAGES, SM90A,
+        STEP_THREE),
+    ROW("fwd_bf16_d64_causal__sm80_step_s128_m64n128", FORWARD, BF16, CAUSAL, 64, 64, 128, 0, LENGTHS | RAGGED | PAGES, SM80,
+        STEP_TWO),
+    ROW("fwd_f16_d64_causal__sm90a_short_m64n64", FORWARD, F16, CAUSAL, 64, 64, 64, 0, LENGTHS | RAGGED | PAGES, SM90A, MAPS_SHORT),
+    ROW("fwd_f32_d64_causal__sm80_m64n64", FORWARD, F32, CAUSAL, 64, 64, 64, 0, LENGTHS | RAGGED | PAGES, SM80, PLAIN),
+};
+enum { ROWS = sizeof glint_variants / sizeof glint_variants[0] };
+const uint32_t glint_variants_count = ROWS;
+
+struct extents {
+    int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
+    uint32_t lengths, page_rows;
+};
+
+static const struct extents shapes[] = {
+    {1, 1, 1, 1, 1, 0, 0},
+    {2, 4, 4, 128, 128, 0, 0},
+    {1, 32, 8, 4096, 4096, 0, 0},
+    {16, 16, 16, 512, 512, 0, 0},
+    {1, 40, 8, 2048, 2048, 0, 0},
+    {4, 8, 1, 1000, 8192, 0, 0},
+    {1, 16, 16, 16384, 16384, 0, 0},
+    {3, 6, 2, 0, 100, 0, 0},
+    {3, 6, 2, 100, 0, 0, 0},
+    {64, 32, 8, 1, 4096, 0, 0},
+    {1, 32, 8, 8, 65536, 0, 0},
+    {5, 12, 4, 3, 300, 0, 0},
+    {1, 8, 8, 129, 1025, 0, 0},
+    {200, 8, 1, 2, 20000, 0, 0},
+    {4, 8, 2, 300, 700, 1, 0},
+    {9, 24, 8, 5, 3000, 1, 0},
+    {4, 8, 2, 0, 0, 1, 0},
+    {4, 8, 2, 300, 700, 2, 0},
+    {70, 16, 16, 1000, 1000, 2, 0},
+    {6, 12, 4, 2500, 2500, 2, 0},
+    {4, 8, 2, 300, 700, 1, 64},
+    {12, 8, 2, 6, 4000, 2, 16},
+    {1 << 20, 1 << 14, 1, 7, 7, 0, 0},
+    {1 << 20, 1 << 14, 1, 7, 7, 2, 0},
+    {1 << 20, 1 << 12, 1 << 12, 1, 1, 0, 0},
+    {1 << 16, 1 << 15, 1 << 15, 1, 1, 0, 0},
+    {(1 << 16) - 1, 1 << 15, 1 << 15, 1, 1, 0, 0},
+    {1, 1 << 16, 1, 1 << 14, 64, 0, 0},
+    {1, 1 << 16, 1, (1 << 14) + 1, 64, 0, 0},
+    {8, 8, 8, 1 << 28, 64, 0, 0},
+    {1 << 12, 4, 4, 64, 1 << 28, 0, 0},
+};
+
+static void put_offset(FILE *out, const char *name, uint64_t at)
+{
+    if (at != GLINT_GPU_NOWHERE)
+        fprintf(out, " %s %" PRIu64, name, at);
+}
+
+static void put_plan(FILE *out, const struct glint_variant *v, const struct glint_family_plan *plan)
+{
+    const struct glint_gpu_kernel *const kernel = glint_gpu_kernel_of(v);
+    struct glint_cuda_plan own;
+    memcpy(&own, plan->word, sizeof own);
+    fprintf(out, " bytes %zu blocks", plan->workspace_bytes);
+    for (uint32_t i = 0; i < kernel->launch_count; i++)
+        if (own.blocks[i] > 0)
+            fprintf(out, " %u:%u", i, own.blocks[i]);
+    fprintf(out, " section %d words %u", own.shape.section, own.words);
+    if (own.section_keys != 0)
+        fprintf(out, " section_keys %d of %d:%d", own.section_keys, own.shape.seqlen_q, own.shape.seqlen_k);
+    if (own.page_shift != 0)
+        fprintf(out, " page_shift %d", own.page_shift);
+    if (kernel->strategy == GLINT_GPU_DECODE) {
+        const struct glint_decode_layout *const d = &own.decode;
+        fprintf(out, " rows %d:%d range %d parts %d level %d entries %d items %u", d->rows, d->row_tiles, d->range, d->parts,
+                d->level, d->entries, d->items);
+        put_offset(out, "o", d->partial_o);
+        put_offset(out, "rows", d->partial_rows);
+    } else if (kernel->strategy == GLINT_GPU_STEP) {
+        const struct glint_step_layout *const s = &own.step;
+        fprintf(out, " queries %d rows %d own %d at %" PRIu64, s->block_queries, s->partial_rows, s->own_plan, s->partial);
+    } else if (v->pass == GLINT_BACKWARD) {
+        const struct glint_backward_layout *const b = &own.backward;
+        fprintf(out, " heads %d parts %d padded %" PRId64 " lse %" PRIu64 " delta %" PRIu64, b->part_heads, b->parts, b->padded_q,
+                b->lse_log2, b->delta);
+        put_offset(out, "dq", b->dq_sum);
+        put_offset(out, "turn", b->turn);
+        put_offset(out, "key", b->key_sum);
+        put_offset(out, "turn", b->key_turn);
+        put_offset(out, "keys", b->row_keys);
+        put_offset(out, "keys", b->block_keys);
+        put_offset(out, "units", b->units);
+        if (b->units != GLINT_GPU_NOWHERE || b->unit_blocks != 0)
+            fprintf(out, " of %u from %u", b->unit_blocks, b->first_unit_block);
+        if (b->bias_parts != 1 || b->bias_tiles != 0)
+            fprintf(out, " bias %d:%d", b->bias_tiles, b->bias_parts);
+        if (b->bias_parts > 1)
+            put_offset(out, "at", b->bias_sums);
+    }
+}
+
+/* The plan's text, from the heap. */
+static char *plan_on(const struct glint_variant *v, const struct glint_problem *p, uint32_t multiprocessors,
+                     const struct glint_gpu_tuning *tuning)
+{
+    char *text = NULL;
+    size_t bytes = 0;
+    struct glint_family_plan plan = {0};
+    FILE *const out = open_memstream(&text, &bytes);
+    if (tuning != NULL ? glint_cuda_plan_tuned(v, p, multiprocessors, tuning, &plan)
+                       : glint_cuda_plan(v, p, multiprocessors, &plan))
+        put_plan(out, v, &plan);
+    else
+        fprintf(out, " does not fit");
+    fclose(out);
+    return text;
+}
+
+static bool takes(const struct glint_variant *v, uint32_t lengths, bool paged)
+{
+    const uint32_t needs = lengths == GLINT_LENGTHS_DEVICE   ? LENGTHS | (paged ? GLINT_TAKES_PAGES : 0)
+                           : lengths == GLINT_LENGTHS_RAGGED ? RAGGED | (paged ? GLINT_TAKES_RAGGED_PAGES : 0)
+                                                             : 0;
+    return (needs & ~(uint32_t)v->takes) == 0;
+}
+
+/* The number-th problem of the row; false where the row does not take it, or it is too large. */
+static bool problem_of(const struct glint_variant *v, const struct extents *e, size_t number, struct glint_problem *p)
+{
+    struct glint_fault fault;
+    if (!takes(v, e->lengths, e->page_rows > 0))
+        return false;
+    glint_problem_bshd(p, (enum glint_dtype)v->dtype, e->batch, e->seqlen_q, e->seqlen_k, e->heads_q, e->heads_kv, v->head_dim);
+    p->mask = glint_mask_of(v);
+    if ((v->features & GLINT_FEATURE_LEFT_BOUND) != 0)
+        p->window_left = number % 3 == 0 ? GLINT_UNBOUNDED : number % 3 == 1 ? 127 : 4095, p->window_right = (int64_t)number % 2;
+    p->intervals = (v->features & GLINT_FEATURE_INTERVALS) != 0;
+    p->sinks = number % 3 != 1;
+    p->lengths = e->lengths;
+    p->page_rows = e->page_rows;
+    if (p->page_rows != 0)
+        p->pages = 4000, p->pages_per_sequence = p->seqlen_k > 0 ? (p->seqlen_k + p->page_rows - 1) / p->page_rows : 1;
+    if (p->lengths == GLINT_LENGTHS_RAGGED)
+        p->rows_q = 2 * p->seqlen_q + 1, p->rows_k = p->page_rows != 0 ? 0 : 3 * p->seqlen_k;
+    if ((v->features & TENSOR) != 0) { /* alike in all batches, all heads, for all queries or keys, or none of it */
+        const int64_t of_head = p->seqlen_q * p->seqlen_k;
+        p->bias_dtype = GLINT_F32;
+        p->dbias = number % 4 != 3;
+        p->bias = (struct glint_bias_strides){number % 3 == 0 ? p->heads_q * of_head : 0, number % 5 == 1 ? 0 : of_head,
+                                              number % 5 == 2 ? 0 : p->seqlen_k, number % 5 == 3 ? 0 : 1};
+    }
+    return glint_check_problem(p, (enum glint_pass)v->pass, &fault) == GLINT_OK;
+}
+
+static void put_problem(FILE *out, const struct glint_problem *p, const char *plan)
+{
+    fprintf(out, "    %d x %d:%d x %d:%d lengths %u pages %d:%s\n", (int)p->batch, (int)p->heads_q, (int)p->heads_kv,
+            (int)p->seqlen_q, (int)p->seqlen_k, p->lengths, (int)p->page_rows, plan);
+}
+
+/* A power of two up to 2^most, or beside one. */
+static int64_t drawn_size(struct rand *r, uint32_t most)
+{
+    const int64_t power = INT64_C(1) << rand_below(r, (int64_t)most + 1), times = rand_below(r, 4) == 0 ? 3 : 1;
+    return times * power + (int64_t)rand_below(r, 3) - 1;
+}
+
+enum { DRAWN = 3000 };
+
+static void put_drawn(FILE *out, const struct glint_variant *v, bool each)
+{
+    static const uint32_t multiprocessors[] = {1, 4, 8, 16, 78, 132, 160};
+    struct rand r = rand_stream(v->head_dim, v->tile_n);
+    uint32_t sum = 2166136261u; /* FNV-1a */
+    for (size_t i = 0; i < DRAWN; i++) {
+        struct extents e = {.heads_kv = 1 + (int64_t)rand_below(&r, 8)};
+        struct glint_problem p;
+        e.batch = 1 + drawn_size(&r, 7), e.heads_q = e.heads_kv * (1 + (int64_t)rand_below(&r, 17));
+        e.seqlen_q = drawn_size(&r, v->queries_up_to > 0 ? 5 : 14), e.seqlen_k = drawn_size(&r, 17);
+        e.lengths = (uint32_t)rand_below(&r, 3),
+        e.page_rows = e.lengths != 0 && rand_below(&r, 4) == 0 ? 16u << rand_below(&r, 5) : 0;
+        const struct glint_gpu_tuning tuning = {.part_heads = (int32_t)rand_below(&r, 9),
+                                                .section = (int32_t)(rand_below(&r, 2) * rand_below(&r, 40)),
+                                                .range = 1 + (int32_t)rand_below(&r, 80)};
+        if (!problem_of(v, &e, i, &p))
+            continue;
+        char *text = plan_on(v, &p, multiprocessors[rand_below(&r, 7)], i % 4 == 0 ? &tuning : NULL);
+        for (const char *at = text; *at != '\0'; at++)
+            sum = (sum ^ (uint8_t)*at) * 16777619u;
+        if (each)
+            put_problem(out, &p, text);
+        free(text);
+    }
+    fprintf(out, "    drawn: sum %08" PRIx32 "\n", sum);
+}
+
+static void put_row(FILE *out, const struct glint_variant *v, bool each)
+{
+    fprintf(out, "%s\n", v->name);
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct glint_problem p;
+        if (!problem_of(v, &shapes[i], i, &p))
+            continue;
+        char *small = plan_on(v, &p, 16, NULL), *large = plan_on(v, &p, 132, NULL);
+        put_problem(out, &p, small);
+        if (strcmp(small, large) != 0)
+            fprintf(out, "        on 132 multiprocessors:%s\n", large);
+        free(small), free(large);
+    }
+    put_drawn(out, v, each);
+}
+
+int main(int argc, char **argv)
+{
+    char *have = NULL;
+    size_t bytes = 0;
+    const bool each = argc > 1 && strcmp(argv[1], "drawn") == 0;
+    FILE *const out = open_memstream(&have, &bytes);
+    for (uint32_t i = 0; i < ROWS; i++)
+        put_row(out, &glint_variants[i], each);
+    fclose(out);
+    if (argc < 2 || each)
+        fputs(have, stdout);
+    const bool same = argc < 2 || each || golden_is(argv[1], have);
+    free(have);
+    return !same;
+}
