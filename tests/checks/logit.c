@@ -71,6 +71,8 @@ void logit_checks(struct check_list *list, struct subject *subject)
         {"capped", 2, 4, 2, decode ? 11 : m + 3, n + 30, true, false, false, false, 2, -0.3f, DATA_NORMAL, LAYOUT_PADDED},
         {"zero", 1, 2, 1, 3, n + 1, false, false, false, true, 0, 0, DATA_NORMAL, LAYOUT_BSHD},
         {"blind", 1, 2, 2, decode ? 40 : m + 40, 23, true, false, false, false, 3, 0, DATA_NORMAL, LAYOUT_BHSD},
+        /* the numbers of a lane's heads end where its scratch does */
+        {"heads", 1, 16, 4, 3, n + 2, false, false, false, false, 0, 0, DATA_NORMAL, LAYOUT_BSHD},
         {"none", 2, 2, 2, 5, 0, true, false, false, false, 3, 0, DATA_NORMAL, LAYOUT_BHSD},
     };
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {

@@ -90,7 +90,7 @@ const struct glint_variant glint_variants[] = {
         DECODE_TAKES),
     ROW("dec_f32_d64_tree_tensor__cpu_x86_64_m32n256", GLINT_FORWARD, GLINT_F32, 0, TREE | TENSOR, 64, 32, 256, GLINT_ISA_X86_64, 8,
         LOGIT_TAKES - GLINT_TAKES_CANONICAL),
-    ROW("dec_f32_i8_d64_causal__cpu_x86_64_m32n256", GLINT_FORWARD, GLINT_F32, GLINT_I8, CAUSAL, 64, 32, 256, GLINT_ISA_X86_64, 8,
+    ROW("dec_f32_i8_d64_causal__cpu_x86_64_m32n256", GLINT_FORWARD, GLINT_F32, GLINT_I8, CAUSAL, 64, 32, 256, GLINT_ISA_X86_64, 1,
         DECODE_TAKES),
     ROW("fwd_bf16_d40_band_softcap__cpu_x86_64_m64n96", GLINT_FORWARD, GLINT_BF16, 0, BAND | CAP, 40, 64, 96, GLINT_ISA_X86_64, 0,
         FORWARD_TAKES),

@@ -410,6 +410,55 @@ static void fields_at_random(void)
     free(storage);
 }
 
+/* A bias of every size: strides beside powers of two, up to what 64 bits hold, alone and together; at times one of them
+ * reaches just as far as its bytes may, or an element further. */
+static void biases_at_random(void)
+{
+    static struct subject subjects[SUBJECTS];
+    void *storage;
+    struct counting counting;
+    struct rand random = {11};
+    struct glint_context *const context = open_context(&counting, 1, &storage);
+    const size_t count = make_subjects(context, subjects, SUBJECTS);
+    for (int i = 0; i < 40000; i++) {
+        struct subject s = subjects[(size_t)rand_below(&random, (int64_t)count)];
+        struct glint_problem *const p = &s.problem;
+        int64_t *const stride[4] = {&p->bias.batch, &p->bias.head, &p->bias.query, &p->bias.key};
+        p->bias_dtype = rand_below(&random, 2) == 0 ? GLINT_F32 : p->dtype;
+        p->dbias = s.pass == GLINT_BACKWARD && rand_below(&random, 2) == 0;
+        p->batch = 1 + rand_below(&random, 3);
+        for (int at = 0; at < 4; at++) {
+            const int64_t power =
+                INT64_C(1) << (rand_below(&random, 3) == 0 ? 50 + rand_below(&random, 13) : rand_below(&random, 12));
+            *stride[at] = rand_below(&random, 3) == 0 ? 0 : power + rand_below(&random, 3) - 1;
+        }
+        if (rand_below(&random, 4) == 0) {
+            const int64_t most = INT64_MAX / (p->bias_dtype == GLINT_F32 ? 4 : 2),
+                          extent[4] = {p->batch, p->heads_q, p->seqlen_q, p->seqlen_k};
+            const int64_t at = rand_below(&random, 4);
+            for (int other = 0; other < 4; other++)
+                *stride[other] = 0;
+            *stride[at] = extent[at] > 1 ? (most - 1) / (extent[at] - 1) + rand_below(&random, 2) : 0;
+        }
+        judge(context, &s);
+        /* no row of the table has a bias, which is told last */
+        struct faults faults;
+        struct glint_plan plan;
+        oracle_plan(&faults, CONTEXT_OPEN, context, p, s.pass, &plan);
+        const enum glint_status status = glint_plan(context, p, (enum glint_pass)s.pass, &plan);
+        for (size_t at = 0; at < faults.count && status == GLINT_NOT_IN_SPEC; at++)
+            EXPECT(faults.at[at].open || faults.at[at].status == GLINT_NOT_IN_SPEC,
+                   "glint_plan gives %s, not %s; %s, bias %lld,%lld,%lld,%lld", glint_status_name(status), oracle_print(&faults),
+                   describe(&s), (long long)p->bias.batch, (long long)p->bias.head, (long long)p->bias.query,
+                   (long long)p->bias.key);
+    }
+    EXPECT(tally.by_status[GLINT_SIZE_OVERFLOW] > 1000 && tally.by_status[GLINT_BAD_STRIDE] > 1000 &&
+               tally.by_status[GLINT_NOT_IN_SPEC] > 1000,
+           "of a size %llu, of a stride %llu, of neither %llu", (unsigned long long)tally.by_status[GLINT_SIZE_OVERFLOW],
+           (unsigned long long)tally.by_status[GLINT_BAD_STRIDE], (unsigned long long)tally.by_status[GLINT_NOT_IN_SPEC]);
+    free(storage);
+}
+
 /* ---- refusals that are not a field's value ----------------------------------------------------------------------- */
 
 static void null_arguments(void)
@@ -513,8 +562,12 @@ static void struct_size_alone_is_read(void)
 }
 
 static const struct contract_case cases[] = {
-    {"each_field_alone", each_field_alone, 120}, {"fields_in_pairs", fields_in_pairs, 240},
-    {"fields_at_random", fields_at_random, 240}, {"null_arguments", null_arguments, 0},
-    {"closed_context", closed_context, 0},       {"struct_size_alone_is_read", struct_size_alone_is_read, 0},
+    {"each_field_alone", each_field_alone, 120},
+    {"fields_in_pairs", fields_in_pairs, 240},
+    {"fields_at_random", fields_at_random, 240},
+    {"biases_at_random", biases_at_random, 240},
+    {"null_arguments", null_arguments, 0},
+    {"closed_context", closed_context, 0},
+    {"struct_size_alone_is_read", struct_size_alone_is_read, 0},
 };
 CONTRACT_MAIN("refusal_plan", cases)
