@@ -36,8 +36,13 @@ const unsigned char *glint_gpu_image_bytes(uint32_t image)
 
 const struct glint_gpu_image glint_gpu_images[] = {{"80"}};
 const uint32_t glint_gpu_rows_image = 0, glint_gpu_rows_count = 1;
-const struct glint_gpu_map glint_gpu_maps[] = {{GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
-                                               {GLINT_GPU_K, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64}};
+const struct glint_gpu_map glint_gpu_maps[] = {
+    /* 0: tiles of queries in slabs, and without; 4: a step's, whose query heads are packed */
+    {GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 128}, {GLINT_GPU_K, TENSOR_MAP_SWIZZLE_128B, 2, 0, 64, 64},
+    {GLINT_GPU_V, TENSOR_MAP_SWIZZLE_64B, 0, 0, 128, 64},  {GLINT_GPU_O, TENSOR_MAP_NO_SWIZZLE, 0, 0, 128, 64},
+    {GLINT_GPU_Q, TENSOR_MAP_SWIZZLE_128B, 0, 1, 64, 16},  {GLINT_GPU_K, TENSOR_MAP_SWIZZLE_128B, 1, 0, 64, 128},
+    {GLINT_GPU_V, TENSOR_MAP_NO_SWIZZLE, 0, 0, 128, 32},
+};
 
 /* Launches of each kind of row. Those of lengths stand for the host's, in order: 0, 1, 2. */
 #define Q(ROWS) .grid = GLINT_GPU_QUERY_BLOCKS, .rows = ROWS, .threads = 128
@@ -140,27 +145,38 @@ const struct glint_gpu_kernel glint_gpu_kernels[] = {
     [FUSED_BIAS] =
         {.strategy = GLINT_GPU_FUSED, .first_launch = 12, .launch_count = 5, .part_heads = 1, .row_dim = 48, .block_keys = 1},
     [SPLIT_BIAS] = {.strategy = GLINT_GPU_SPLIT, .first_launch = 17, .launch_count = 10, .row_dim = 32},
-    [PERSISTS] = {.strategy = GLINT_GPU_FUSED, .first_launch = 27, .launch_count = 9, .map_count = 1, .row_dim = 128},
-    [PERSISTS_64] = {.strategy = GLINT_GPU_FUSED, .first_launch = 27, .launch_count = 9, .map_count = 1, .row_dim = 64},
+    [PERSISTS] =
+        {.strategy = GLINT_GPU_FUSED, .first_launch = 27, .launch_count = 9, .first_map = 0, .map_count = 4, .row_dim = 128},
+    [PERSISTS_64] =
+        {.strategy = GLINT_GPU_FUSED, .first_launch = 27, .launch_count = 9, .first_map = 0, .map_count = 4, .row_dim = 64},
     [MAPS] = {.strategy = GLINT_GPU_FORWARD,
               .first_launch = 36,
               .launch_count = 3,
-              .map_count = 2,
+              .first_map = 0,
+              .map_count = 3,
               .row_dim = 128,
               .zero_words = 3,
               .lengths_words = 1},
-    [MAPS_SHORT] = {.strategy = GLINT_GPU_FORWARD, .first_launch = 39, .launch_count = 5, .map_count = 2, .row_dim = 64},
+    [MAPS_SHORT] =
+        {.strategy = GLINT_GPU_FORWARD, .first_launch = 39, .launch_count = 5, .first_map = 0, .map_count = 3, .row_dim = 64},
     [PLAIN] = {.strategy = GLINT_GPU_FORWARD, .first_launch = 39, .launch_count = 5, .row_dim = 64},
     [DECODE] =
         {.strategy = GLINT_GPU_DECODE, .first_launch = 44, .launch_count = 6, .row_dim = 128, .chunk_steps = 4, .span_chunks = 8},
     [DECODE_TWO] =
         {.strategy = GLINT_GPU_DECODE, .first_launch = 50, .launch_count = 2, .row_dim = 64, .chunk_steps = 8, .span_chunks = 4},
-    [STEP] = {.strategy = GLINT_GPU_STEP, .first_launch = 52, .launch_count = 3, .map_count = 2, .row_dim = 128, .chunk_steps = 2},
+    [STEP] = {.strategy = GLINT_GPU_STEP,
+              .first_launch = 52,
+              .launch_count = 3,
+              .first_map = 4,
+              .map_count = 3,
+              .row_dim = 128,
+              .chunk_steps = 2},
     [STEP_TWO] = {.strategy = GLINT_GPU_STEP, .first_launch = 55, .launch_count = 3, .row_dim = 64, .chunk_steps = 1, .folded = 1},
     [STEP_THREE] = {.strategy = GLINT_GPU_STEP,
                     .first_launch = 52,
                     .launch_count = 3,
-                    .map_count = 2,
+                    .first_map = 4,
+                    .map_count = 3,
                     .row_dim = 256,
                     .chunk_steps = 3,
                     .folded = 1},
@@ -175,10 +191,11 @@ enum {
     RAGGED = GLINT_TAKES_RAGGED,
     PAGES = GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES
 };
-#define ROW(name, pass, dtype, features, head_dim, m, n, queries_up_to, takes, family, kernel)                                  \
-    {                                                                                                                           \
-        name, GLINT_##pass, GLINT_##dtype, 0, features, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 0, queries_up_to, 0, 0, \
-            16, takes, takes, family, kernel                                                                                    \
+#define ROW(...) ROW_OF(0, __VA_ARGS__)
+#define ROW_OF(kv_dtype, name, pass, dtype, features, head_dim, m, n, queries_up_to, takes, family, kernel)                      \
+    {                                                                                                                            \
+        name, GLINT_##pass, GLINT_##dtype, kv_dtype, features, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 0, queries_up_to, \
+            0, 0, 16, takes, takes, family, kernel                                                                               \
     }
 const struct glint_variant glint_variants[] = {
     ROW("bwd_bf16_d128_causal__sm90a_fused_m64n128", BACKWARD, BF16, CAUSAL, 128, 64, 128, 0, LENGTHS | RAGGED, SM90A, PERSISTS),
@@ -194,6 +211,9 @@ const struct glint_variant glint_variants[] = {
     ROW("fwd_bf16_d128_band__sm90a_step_s128_m128n128", FORWARD, BF16, BAND, 128, 128, 128, 0, LENGTHS | RAGGED | PAGES, SM90A,
         STEP),
     ROW("fwd_bf16_d128_causal__sm90a_m128n128", FORWARD, BF16, CAUSAL, 128, 128, 128, 0, LENGTHS | RAGGED, SM90A, MAPS),
+    ROW_OF(GLINT_E4M3, "fwd_bf16_e4m3_d128_causal__sm90a_step_s128_m128n128", FORWARD, BF16, CAUSAL, 128, 128, 128, 0,
+           LENGTHS | RAGGED | PAGES, SM90A, STEP),
+    ROW_OF(GLINT_I8, "dec_bf16_i8_d64_none__sm80_m8n64", FORWARD, BF16, 0, 64, 8, 64, 8, LENGTHS | RAGGED | PAGES, SM80, DECODE),
     ROW("fwd_bf16_d256_none__sm90a_step_s128_m128n64", FORWARD, BF16, 0, 256, 128, 64, 0, LENGTHS | RAGGED | PAGES, SM90A,
         STEP_THREE),
     ROW("fwd_bf16_d64_causal__sm80_step_s128_m64n128", FORWARD, BF16, CAUSAL, 64, 64, 128, 0, LENGTHS | RAGGED | PAGES, SM80,
@@ -328,6 +348,8 @@ static bool problem_of(const struct glint_variant *v, const struct extents *e, s
     if ((v->features & GLINT_FEATURE_LEFT_BOUND) != 0)
         p->window_left = number % 3 == 0 ? GLINT_UNBOUNDED : number % 3 == 1 ? 127 : 4095, p->window_right = (int64_t)number % 2;
     p->intervals = (v->features & GLINT_FEATURE_INTERVALS) != 0;
+    p->kv_dtype = v->kv_dtype;
+    p->kv_scales = v->kv_dtype == 0 ? GLINT_SCALES_NONE : number % 3 == 0 ? GLINT_SCALES_HEAD : GLINT_SCALES_ROW;
     p->sinks = number % 3 != 1;
     p->lengths = e->lengths;
     p->page_rows = e->page_rows;
@@ -349,6 +371,113 @@ static void put_problem(FILE *out, const struct glint_problem *p, const char *pl
 {
     fprintf(out, "    %d x %d:%d x %d:%d lengths %u pages %d:%s\n", (int)p->batch, (int)p->heads_q, (int)p->heads_kv,
             (int)p->seqlen_q, (int)p->seqlen_k, p->lengths, (int)p->page_rows, plan);
+}
+
+/* ---- what kernels are given, and what they do not take ---- */
+
+static FILE *maps_to; /* of recorded() */
+
+static glint_cu_result recorded(struct CUtensorMap_st *map, unsigned int type, uint32_t rank, void *address,
+                                const uint64_t *extents, const uint64_t *strides, const uint32_t *box, const uint32_t *steps,
+                                unsigned int interleave, unsigned int swizzle, unsigned int l2, unsigned int fill)
+{
+    (void)map;
+    fprintf(maps_to, "        map of type %u at %p:", type, address);
+    for (uint32_t i = 0; i < rank; i++) {
+        fprintf(maps_to, " %" PRIu64, extents[i]);
+        if (i > 0)
+            fprintf(maps_to, " by %" PRIu64, strides[i - 1]);
+        fprintf(maps_to, " box %u step %u%s", box[i], steps[i], i + 1 < rank ? "," : "");
+    }
+    fprintf(maps_to, "; %u %u %u %u\n", interleave, swizzle, l2, fill);
+    return 0;
+}
+
+static void put_maps(FILE *out, const struct glint_variant *v, const struct glint_problem *p)
+{
+    static struct glint_cuda cuda;
+    struct tensor_map maps[GLINT_GPU_MAX_MAPS];
+    const struct glint_tensors tensors = {.q = (void *)0x10000,
+                                          .k = (void *)0x20000,
+                                          .v = (void *)0x30000,
+                                          .o = (void *)0x40000,
+                                          .k_scale = (void *)0x50000,
+                                          .v_scale = (void *)0x60000};
+    cuda.driver.tensor_map_encode = recorded;
+    maps_to = out;
+    const enum glint_status status = glint_cuda_encode_maps(&cuda, v, p, &tensors, maps);
+    if (status != GLINT_OK)
+        fprintf(out, "        maps: %s\n", glint_status_name(status));
+    if (p->kv_dtype != 0) {
+        const struct glint_decode_scales s = glint_cuda_scales_of(p, &tensors);
+        fprintf(out, "        scales at %p %p, unit %" PRId64 " head %" PRId64 " row %" PRId64 "\n", (const void *)s.k,
+                (const void *)s.v, (int64_t)s.unit, (int64_t)s.head, (int64_t)s.row);
+    }
+    if (glint_gpu_kernel_of(v)->strategy == GLINT_GPU_STEP) {
+        struct glint_family_plan plan = {0};
+        struct glint_cuda_plan own;
+        struct glint_gpu_step step = {.group = 0};
+        char *const workspace = (char *)(uintptr_t)0x100000;
+        if (!glint_cuda_plan(v, p, 132, &plan))
+            return;
+        memcpy(&own, plan.word, sizeof own);
+        glint_step_fill(p, &own.step, workspace, &step);
+        fprintf(out, "        step: group %d heads %d parts %d queries %d blocks %d rows %d own %d plan at %p results at %p\n",
+                step.group, step.heads, step.parts, step.block_queries, step.blocks, step.partial_rows, step.own_plan,
+                (void *)step.plan, (void *)step.partial);
+    }
+}
+
+/* What the row's family says of a problem that is as it should be but for one thing. */
+static void put_refusals(FILE *out, const struct glint_variant *v)
+{
+    enum {
+        AS_IT_IS,
+        SMALL_CAP,
+        LARGE_CAP,
+        SMALL_SCALE,
+        ODD_ROW,
+        ODD_HEAD,
+        ODD_BATCH,
+        FAR_ROW,
+        FAR_HEAD,
+        FAR_BATCH,
+        ONE_HEAD,
+        CHANGES
+    };
+    static const char *const names[] = {"as it is",
+                                        "a cap of 2^-126 and a scale of 1024",
+                                        "a cap of 2^124 and a scale of 2^-10",
+                                        "a cap of 2^-100 and a scale of 0",
+                                        "rows of an odd stride",
+                                        "heads of an odd stride",
+                                        "batches of an odd stride",
+                                        "rows far apart",
+                                        "heads far apart",
+                                        "batches far apart",
+                                        "a head far apart from none"};
+    for (int change = 0; change < CHANGES; change++) {
+        const struct extents e = {3, change == ONE_HEAD ? 1 : 8, change == ONE_HEAD ? 1 : 4, 5, 70, 0, 0};
+        struct glint_problem p;
+        struct glint_fault fault = {.field = "", .part = NULL};
+        if (!problem_of(v, &e, 2, &p))
+            continue;
+        const int64_t odd = 1, far = INT64_C(1) << 41;
+        p.softcap = change == SMALL_CAP ? 0x1p-126f : change == LARGE_CAP ? 0x1p124f : change == SMALL_SCALE ? 0x1p-100f : 0;
+        p.softmax_scale = change == SMALL_CAP     ? 1024
+                          : change == LARGE_CAP   ? -0x1p-10f
+                          : change == SMALL_SCALE ? 0
+                                                  : p.softmax_scale;
+        p.k.row += change == ODD_ROW ? odd : change == FAR_ROW ? far : 0;
+        p.q.head += change == ODD_HEAD ? odd : change == FAR_HEAD || change == ONE_HEAD ? far : 0;
+        p.v.batch += change == ODD_BATCH ? odd : change == FAR_BATCH ? far : 0;
+        const enum glint_status status = glint_family_of(v)->fits(v, &p, NULL, &fault);
+        fprintf(out, "    %s: %s", names[change], glint_status_name(status));
+        if (status != GLINT_OK)
+            fprintf(out, " (%s %s: %" PRId64 ", %" PRId64 ")", fault.field, fault.part != NULL ? fault.part : "-", fault.value,
+                    fault.want);
+        fprintf(out, "\n");
+    }
 }
 
 /* A power of two up to 2^most, or beside one. */
@@ -399,7 +528,10 @@ static void put_row(FILE *out, const struct glint_variant *v, bool each)
         if (strcmp(small, large) != 0)
             fprintf(out, "        on 132 multiprocessors:%s\n", large);
         free(small), free(large);
+        if (i % 3 == 2)
+            put_maps(out, v, &p);
     }
+    put_refusals(out, v);
     put_drawn(out, v, each);
 }
 
