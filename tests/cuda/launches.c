@@ -254,11 +254,13 @@ static const struct extents shapes[] = {
     {12, 8, 2, 6, 4000, 2, 16},
     {1 << 20, 1 << 14, 1, 7, 7, 0, 0},
     {1 << 20, 1 << 14, 1, 7, 7, 2, 0},
+    {32, 32, 32, 1 << 16, 1 << 16, 0, 0},
     {1 << 20, 1 << 12, 1 << 12, 1, 1, 0, 0},
     {1 << 16, 1 << 15, 1 << 15, 1, 1, 0, 0},
     {(1 << 16) - 1, 1 << 15, 1 << 15, 1, 1, 0, 0},
     {1, 1 << 16, 1, 1 << 14, 64, 0, 0},
     {1, 1 << 16, 1, (1 << 14) + 1, 64, 0, 0},
+    {64, 64, 64, 1 << 16, 1 << 16, 0, 0},
     {8, 8, 8, 1 << 28, 64, 0, 0},
     {1 << 12, 4, 4, 64, 1 << 28, 0, 0},
 };
@@ -349,7 +351,7 @@ static bool problem_of(const struct glint_variant *v, const struct extents *e, s
         p->window_left = number % 3 == 0 ? GLINT_UNBOUNDED : number % 3 == 1 ? 127 : 4095, p->window_right = (int64_t)number % 2;
     p->intervals = (v->features & GLINT_FEATURE_INTERVALS) != 0;
     p->kv_dtype = v->kv_dtype;
-    p->kv_scales = v->kv_dtype == 0 ? GLINT_SCALES_NONE : number % 3 == 0 ? GLINT_SCALES_HEAD : GLINT_SCALES_ROW;
+    p->kv_scales = v->kv_dtype == 0 ? GLINT_SCALES_NONE : number % 2 == 0 ? GLINT_SCALES_HEAD : GLINT_SCALES_ROW;
     p->sinks = number % 3 != 1;
     p->lengths = e->lengths;
     p->page_rows = e->page_rows;
