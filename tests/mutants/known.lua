@@ -1,10 +1,11 @@
 -- Survivors that no test can or should kill, each with its reason: { file, line, old, new, class, why }. `line` is the
 -- text of the source's line. Where a file has the line more than once, `within` is the name of the function that is
--- meant; where the line has the text `old` more than once, `number` is which of them is meant. Classes: "equivalent"
+-- meant, or `after` the line before it; where the line has the text `old` more than once, `number` is which of them. Classes: "equivalent"
 -- computes the same for every input; "speed" changes time, or room that is not promised, alone.
 local function equivalent(file, line, old, new, why, which)
   which = which or {}
-  return { file = file, line = line, old = old, new = new, class = "equivalent", why = why, within = which.within, number = which.number }
+  return { file = file, line = line, old = old, new = new, class = "equivalent", why = why, within = which.within, after = which.after,
+    number = which.number }
 end
 
 return {
@@ -62,4 +63,26 @@ return {
   equivalent("gen/glint.lua", 'os.setlocale("C")', '"C"', '"X"', "a program begins in the locale C, and one that is not there is not taken"),
   equivalent("gen/schema.lua", 'if value:find("*/", 1, true) then return report(site, "holds */, which ends a comment in C", "leave that out") end',
     "true", "false", "as a pattern it is itself, too"),
+  equivalent("lib/pool.c", "atomic_store_explicit(&pool->caller_sleeps, 1, memory_order_seq_cst);", "1", "2", "what is not 0 is asked"),
+  { file = "lib/pool.c", line = "if (count > 1 && atomic_load_explicit(&pool->sleepers, memory_order_seq_cst) > 0) {", old = "1", new = "0",
+    class = "speed", why = "a job of one body wakes workers, who find it taken", number = 1 },
+  { file = "lib/axes.c", line = "static const char names[][9] = {GLINT_AXES(GLINT_AXIS)};", old = "9", new = "10", class = "speed",
+    why = "a byte of room more" },
+  equivalent("lib/explain.c", 'status = glint_refuse(&fault, GLINT_REASON_CONTEXT_CLOSED, "context", NULL, 0, 0);', "0", "1",
+    "the sentence says no number", { within = "glint_explain", number = 1 }),
+  equivalent("lib/problem.c", "for (int i = 0; i < 8; i++)", "<", "<=", "a float's digits are there after six"),
+  equivalent("lib/check_problem.c", "for (int round = 0; round < 3; round++) {", "<", "<=", "in a fourth round no dimension is left"),
+  equivalent("lib/context.c", "return (bytes + GLINT_CONTEXT_ALIGNMENT - 1) / GLINT_CONTEXT_ALIGNMENT * GLINT_CONTEXT_ALIGNMENT;", "1",
+    "2", "sizes are multiples of 8"),
+  equivalent("lib/cpu/append.c", "const glint_i4 m = magnitude_of(load_new(row, dtype, i)), more = m > most;", ">", ">=",
+    "of two equal numbers either is the larger"),
+  equivalent("lib/cpu/geometry.c", "return false;", "return false;", ";", "a scratch of rows of a table always fits",
+    { after = "if (!(amx ? amx_backward_scratch : backward_scratch)(variant, blocks, dq_copies, &g))" }),
+  equivalent("lib/cpu/geometry.c", "return false;", "false", "true", "tiles of all heads are fewer than 2^62",
+    { after = "if (__builtin_mul_overflow(problem->heads_q, tiles, &tiles))" }),
+  equivalent("lib/cpu/merge.c",
+    "for (int64_t i = count; i < (count + GLINT_CPU_LANES - 1) / GLINT_CPU_LANES * GLINT_CPU_LANES; i++)", "1", "0",
+    "there is room for a vector more, which is not read"),
+  equivalent("lib/cuda/launch.c", "if (variant->pass == GLINT_BACKWARD)", "variant->pass == GLINT_BACKWARD", "1",
+    "a forward kernel reads none of what is added for backward"),
 }

@@ -14,14 +14,14 @@ for _, entry in ipairs(known) do
   local file = assert(io.open(entry.file, "rb"))
   local offsets = place.find(file:read("a"), entry)
   file:close()
-  expect(#offsets == 1, ("%s: `%s` of `%s` is at %d places, not one: say `within` and `number`, or take the entry away"):format(
+  expect(#offsets == 1, ("%s: `%s` of `%s` is at %d places, not one: say `within`, `after` and `number`, or take the entry away"):format(
     entry.file, entry.old, entry.line, #offsets))
   expect(entry.class == "equivalent" or entry.class == "speed", entry.file .. ": the class " .. tostring(entry.class) .. " is none")
 end
 
 local TEXT = "int f(int a)\n{\n    return a + a + 1;\n}\n\nint ff(int a)\n{\n    return a + a + 1;\n}\n"
-local function found(within, number, old)
-  local offsets = place.find(TEXT, { line = "return a + a + 1;", old = old or "+", within = within, number = number })
+local function found(within, number, old, after)
+  local offsets = place.find(TEXT, { line = "return a + a + 1;", old = old or "+", within = within, number = number, after = after })
   return table.concat(offsets, " ")
 end
 expect(found() == "29 33 70 74", "all places: " .. found())
@@ -29,6 +29,8 @@ expect(found("f") == "29 33", "of one function: " .. found("f"))
 expect(found("ff", 2) == "74", "the second of a function: " .. found("ff", 2))
 expect(found("f", 3) == "", "the third, where there are two: " .. found("f", 3))
 expect(found("g") == "", "of a function that is not there: " .. found("g"))
+expect(found(nil, 1, nil, "{") == "29 70", "after a line: " .. found(nil, 1, nil, "{"))
+expect(found("f", 1, nil, "}") == "", "after a line that it does not follow: " .. found("f", 1, nil, "}"))
 expect(found(nil, nil, "a + b") == "", "another text: " .. found(nil, nil, "a + b"))
 
 -- A mutant is known where its entry lies, and nowhere else.

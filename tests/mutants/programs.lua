@@ -124,6 +124,7 @@ return function(run, work)
   program("selftest_inputs", list(object("tests/contract/selftest_inputs.c", TEST), SUPPORT, ORACLE, CORE),
     { arguments = "tests/contract/selftest_inputs.txt", link = WRAPPED })
   program("numbers", list(object("tests/contract/numbers.c", TEST), SUPPORT, but_probe(CORE)), { arguments = "tests/contract/numbers.txt" })
+  program("append_plans", list(object("tests/contract/append_plans.c", TEST), SUITE, CORE))
   program("plan_rule", list(object("tests/contract/plan_rule.c", TEST), CORE))
   for target in ("problem call"):gmatch("%a+") do
     program(target .. "_replay", list(tests(TEST, "fuzz", "bytes replay " .. target), ORACLE, REFUSAL, SMALL),
@@ -148,7 +149,7 @@ return function(run, work)
   -- Caches of 8 bits.
   local cache, table_of_cache = kernels("tests/specs/cache.lua", "cache")
   local CACHE = list(CORE, table_of_cache, cache)
-  for name, source in pairs({ cache = "cache/cache", overlap = "cache/overlap", lengths_cache = "contract/lengths" }) do
+  for name, source in pairs({ cache = "cache/cache", overlap = "cache/overlap", lengths_cache = "contract/lengths", cost_cache = "contract/cost" }) do
     if exists("tests/" .. source .. ".c") then
       program(name, list(object(("tests/%s.c"):format(source), TEST), WORLD, ORACLE, SUITE, CACHE))
     end
