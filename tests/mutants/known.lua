@@ -1,7 +1,8 @@
 -- Survivors that no test can or should kill, each with its reason: { file, line, old, new, class, why }. `line` is the
 -- text of the source's line. Where a file has the line more than once, `within` is the name of the function that is
--- meant, or `after` the line before it; where the line has the text `old` more than once, `number` is which of them. Classes: "equivalent"
--- computes the same for every input; "speed" changes time, or room that is not promised, alone.
+-- meant, or `after` the line before it; where the line has the text `old` more than once, `number` is which of them is
+-- meant. Classes: "equivalent" computes the same for every input; "speed" changes time, or room that is not promised,
+-- alone.
 local function equivalent(file, line, old, new, why, which)
   which = which or {}
   return { file = file, line = line, old = old, new = new, class = "equivalent", why = why, within = which.within, after = which.after,

@@ -1,5 +1,6 @@
 -- Where the mutant of an entry of known.lua lies: a line is told by its text, and by its function, or the line before
--- it, where a file has the text more than once; what is changed in it by its number where the line has it more than once.
+-- it, where a file has the text more than once; what is changed in it by its number where the line has it more than
+-- once.
 local place = {}
 
 --- The offsets in `text`, the entry's file, that the entry may mean. An entry that is exact has one.
