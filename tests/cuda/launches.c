@@ -265,10 +265,12 @@ static const struct extents shapes[] = {
     {1 << 12, 4, 4, 64, 1 << 28, 0, 0},
 };
 
-static void put_offset(FILE *out, const char *name, uint64_t at)
+/* Where arrays begin, in words, and where the last one ends. */
+static void put_arrays(FILE *out, const uint64_t at[], int arrays)
 {
-    if (at != GLINT_GPU_NOWHERE)
-        fprintf(out, " %s %" PRIu64, name, at);
+    fprintf(out, " arrays");
+    for (int i = 0; i <= arrays; i++)
+        fprintf(out, " %" PRIu64, at[i]);
 }
 
 static void put_plan(FILE *out, const struct glint_variant *v, const struct glint_family_plan *plan)
@@ -289,28 +291,19 @@ static void put_plan(FILE *out, const struct glint_variant *v, const struct glin
         const struct glint_decode_layout *const d = &own.decode;
         fprintf(out, " rows %d:%d range %d parts %d level %d entries %d items %u", d->rows, d->row_tiles, d->range, d->parts,
                 d->level, d->entries, d->items);
-        put_offset(out, "o", d->partial_o);
-        put_offset(out, "rows", d->partial_rows);
+        put_arrays(out, d->at, GLINT_GPU_DECODE_ARRAYS);
     } else if (kernel->strategy == GLINT_GPU_STEP) {
         const struct glint_step_layout *const s = &own.step;
-        fprintf(out, " queries %d rows %d own %d at %" PRIu64, s->block_queries, s->partial_rows, s->own_plan, s->partial);
+        fprintf(out, " queries %d rows %d own %d", s->block_queries, s->partial_rows, s->own_plan);
+        put_arrays(out, s->at, GLINT_GPU_STEP_ARRAYS);
     } else if (v->pass == GLINT_BACKWARD) {
         const struct glint_backward_layout *const b = &own.backward;
-        fprintf(out, " heads %d parts %d padded %" PRId64 " lse %" PRIu64 " delta %" PRIu64, b->part_heads, b->parts, b->padded_q,
-                b->lse_log2, b->delta);
-        put_offset(out, "dq", b->dq_sum);
-        put_offset(out, "turn", b->turn);
-        put_offset(out, "key", b->key_sum);
-        put_offset(out, "turn", b->key_turn);
-        put_offset(out, "keys", b->row_keys);
-        put_offset(out, "keys", b->block_keys);
-        put_offset(out, "units", b->units);
-        if (b->units != GLINT_GPU_NOWHERE || b->unit_blocks != 0)
-            fprintf(out, " of %u from %u", b->unit_blocks, b->first_unit_block);
+        fprintf(out, " heads %d parts %d padded %" PRId64, b->part_heads, b->parts, b->padded_q);
+        if (b->unit_blocks != 0)
+            fprintf(out, " units of %u from %u", b->unit_blocks, b->first_unit_block);
         if (b->bias_parts != 1 || b->bias_tiles != 0)
             fprintf(out, " bias %d:%d", b->bias_tiles, b->bias_parts);
-        if (b->bias_parts > 1)
-            put_offset(out, "at", b->bias_sums);
+        put_arrays(out, b->at, GLINT_GPU_BACKWARD_ARRAYS);
     }
 }
 
