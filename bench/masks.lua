@@ -13,6 +13,5 @@ return {
   exclude = {
     { bias = "alibi", mask = { "none", "interval", "tree" }, reason = "ALiBi is measured under a causal mask" },
     { pass = "bwd", family = "sm80", head_dim = 128, reason = "one head_dim is enough" },
-    { pass = "bwd", family = "sm90a", mask = "none", reason = "it has no intervals backward that this would be compared with" },
   },
 }

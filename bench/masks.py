@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What masks of intervals and of trees, ALiBi, a gradient of LSE, a diagonal and the largest logit cost on one GPU, beside the same work without them.
 
-    ./bazelw build --repo_env=GLINT_SPEC=bench/masks.lua //examples/pytorch:libglint_shared.so          # and of bench/masks_decode.lua, masks_logit.lua
-    GLINT_LIBRARY=.../libglint_shared.so python3 bench/masks.py --decode LIBRARY --logit LIBRARY [--csv FILE] [intervals] [trees] [features]
+    ./bazelw build --repo_env=GLINT_SPEC=bench/masks.lua //examples/pytorch:libglint_shared.so          # and of bench/masks_decode.lua, masks_logit.lua, masks_laws.lua
+    GLINT_LIBRARY=.../libglint_shared.so python3 bench/masks.py --decode LIBRARY --logit LIBRARY [--csv FILE] [intervals] [trees] [features] [laws]
 
 float16 is run by the family sm80, bfloat16 by sm90a. Calls are captured in CUDA graphs and replayed in turn, and a number is the median of the
 rounds, in microseconds. `over` is the time over that of the same call without what is measured; of intervals it is that divided by the share of the
@@ -102,7 +102,7 @@ def intervals():
             for n in (4096,):
                 q, k, v = tensors(dtype, 2, 16, 16, n, n, d)
                 word = "f16" if dtype == torch.float16 else "bf16"
-                passes = ("fwd", "bwd") if FAMILY[dtype] == "sm80" and d == 64 else ("fwd",)
+                passes = ("fwd", "bwd") if FAMILY[dtype] == "sm90a" or d == 64 else ("fwd",)  # bench/masks.lua has no more
                 asked, shares = {}, {}
                 for name, (begin, end) in patterns(n).items():
                     asked[name] = {side: torch.tensor(x, dtype=torch.int32, device="cuda").repeat(2, 1) for side, x in (("key_begin", begin), ("key_end", end))}
@@ -193,6 +193,33 @@ def features():
                     tell(case % "bwd", name, times[name], times["causal"], bar="(bar 1.03)")
 
 
+def laws():
+    """Intervals that say none, causal or a window give the gradients of that mask's row, bit by bit: with a library of bench/masks_laws.lua."""
+    same = asked = 0
+    for d in (64, 128):
+        for batch, heads_q, heads_kv, m, n in ((2, 4, 4, 1024, 1024), (1, 8, 2, 1000, 1531), (3, 4, 1, 333, 260), (1, 16, 16, 4096, 4096)):
+            q, k, v = tensors(torch.bfloat16, batch, heads_q, heads_kv, m, n, d)
+            dout, at, left = torch.randn_like(q), n - m, n // 8  # few enough that a key head has as many parts for all
+            for name, begin, end, mask in (("none", lambda i: 0, lambda i: n, {"mask": ours.MASKS["none"]}),
+                                           ("causal", lambda i: 0, lambda i: i + at + 1, {"mask": ours.MASKS["bottom_right"]}),
+                                           ("window", lambda i: i + at - left, lambda i: i + at + 1,
+                                            {"mask": ours.BANDS["bottom_right"], "window_left": left, "window_right": 0})):
+                say = {side: torch.tensor([max(0, of(i)) for i in range(m)], dtype=torch.int32, device="cuda").repeat(batch, 1)
+                       for side, of in (("key_begin", begin), ("key_end", end))}
+                o, lse = ours.attention(q, k, v, return_lse=True, **say)
+                scale = ("softmax_scale", d**-0.5)
+                bits = []
+                for fields, others in (((*mask.items(), scale), {}), ((("mask", ours.MASKS["none"]), ("intervals", 1), scale), say)):
+                    grads = [torch.empty_like(t) for t in (q, k, v)]
+                    ours.call(ours.BACKWARD, fields, n, (q, k, v, o, dout, *grads), lse, others)
+                    bits.append(grads)
+                equal = [torch.equal(a, b) for a, b in zip(*bits)]
+                asked, same = asked + len(equal), same + sum(equal)
+                if not all(equal):
+                    print(f"d{d} {batch}x{heads_q}:{heads_kv}x{m}x{n}, {name}: dQ, dK, dV have the same bits: {equal}", flush=True)
+    print(f"gradients of intervals that say a mask: {same} of {asked} have the bits of that mask's row", flush=True)
+
+
 def main():
     global table
     torch.manual_seed(0)
@@ -202,7 +229,7 @@ def main():
         table.writerow(["case", "what", "us", "us without", "share of tiles", "over"])
     with torch.no_grad(), torch.cuda.stream(torch.cuda.Stream()):
         for what in args.what:
-            {"intervals": intervals, "trees": trees, "features": features}[what]()
+            {"intervals": intervals, "trees": trees, "features": features, "laws": laws}[what]()
 
 
 main()

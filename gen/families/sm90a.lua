@@ -240,10 +240,11 @@ function sm90a.estimate(record)
   return ("registers of a thread that computes hold %d numbers: scores, weights and O"):format(payload(record))
 end
 
---- No backward kernel of the family caps scores. A step of bf16 alone reads K and V of 8 bits.
+--- No backward kernel of the family caps scores, and only fused ones read intervals. A step of bf16 alone reads K and V
+-- of 8 bits.
 function sm90a.lacks(key)
   if key.narrow then return key.pass ~= "fwd" or key.dtype ~= "bf16" or key.mask == "interval" end
-  return key.pass == "bwd" and key.capped
+  return key.pass == "bwd" and (key.capped or (key.mask == "interval" and key.head_dim > 128))
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.

@@ -9,10 +9,11 @@ local STAGES = 2        -- of Q and dO, of dS, of what leaves
 local WARPS = 8         -- that compute, in two warpgroups; four more load and store
 local REGISTERS, PRODUCER_REGISTERS = 232, 40 -- of their threads: 168 each at the start
 local DQ_M, DQ_N = 128, 64 -- split: queries of a block of the kernel for dQ, keys of its step
--- Where lengths are read: behind the rest the queue of what blocks work on, unit_queue of
--- lib/device/warpgroup_sequences.h; and of the first kernel's blocks what those have who make the units, a group of
--- sequences of lib/device/warpgroup_units.h. The others have less: their tile, and what they look for it in.
-local UNITS_BYTES, GROUP_BYTES = 32 + 2 * 64, 32 * 48
+-- Where lengths are read, or intervals: behind the rest the queue of what blocks work on, unit_queue of
+-- lib/device/warpgroup_sequences.h, with more bytes where both are (lib/device/warpgroup_key_intervals.h); and of the
+-- first kernel's blocks what those have who make the units, a group of sequences of lib/device/warpgroup_units.h. The
+-- others have less: their tile, and what they look for it in.
+local UNITS_BYTES, INTERVAL_UNITS_BYTES, GROUP_BYTES = 32 + 2 * 64, 32 + 2 * 96, 32 * 48
 local SINKS_BYTES = 32 -- of the kernel for the gradient of the sinks: a sum of each warp
 
 local backward = {}
@@ -50,10 +51,12 @@ local function smem_of(record)
     if fused then parts[5] = tile("dS", STAGES, m, n * record.dtype_bytes) end
     parts[#parts + 1] = { "barriers", 8 * (5 + 11 * STAGES) }
     parts[#parts + 1] = { "numbers", 16 }
+    if record.intervals then parts[#parts], parts[#parts + 1] = { "numbers", 16 + 8 }, { "steps", UNITS_BYTES } end
   end
   local all = { sum("dK and dV", parts) }
   if record.device_lengths or record.device_ragged then
-    parts[#parts], parts[#parts + 1] = { "numbers", 16 + 8 }, { "units", UNITS_BYTES }
+    if record.intervals then parts[#parts] = nil end
+    parts[#parts], parts[#parts + 1] = { "numbers", 16 + 8 }, { "units", record.intervals and INTERVAL_UNITS_BYTES or UNITS_BYTES }
     all[2] = sum("dK and dV of sequences", parts)
   end
   if record.strategy == "split" then
@@ -78,6 +81,7 @@ function backward.complete(record)
   record.smem = smem_of(record)
   record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.strategy == "split" and record.smem[2].bytes or nil
   record.alignment_bytes, record.padded_dim = 16, record.head_dim
+  record.block_keys = record.intervals and 1 or nil
   record.launches = {
     { suffix = "_delta", grid = "GLINT_GPU_QUERY_BLOCKS", rows = PAD_ROWS, threads = 256, smem_bytes = 0 },
     { suffix = "_sinks", grid = "GLINT_GPU_QUERY_HEADS", threads = 256, smem_bytes = SINKS_BYTES, sinks = 1 },
@@ -128,6 +132,9 @@ function backward.check(record, report, block_kib)
       record.head_dim),
       record.strategy == "fused" and (record.head_dim == 64 and "m = 128, n = 128" or "m = 64, n = 128")
       or (record.head_dim <= 128 and "m = 64, n = 128" or "m = 64, n = 64"))
+  end
+  if record.strategy == "split" and record.intervals then
+    report("strategy", "only fused kernels read intervals", 'strategy = "fused"')
   end
   if record.strategy == "split" and record.part_heads ~= nil then
     report("part_heads", "a block of the split kernels takes all query heads of a key head", "leave it out")

@@ -27,13 +27,13 @@ $ include("gpu_delta.cu.lua")
 
 GLINT_KERNEL(384, 1) ${symbol}(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
-    ${keys:format("given")}(p);
+    ${keys:format(intervals and "with_intervals<false>" or "given")}(p);
 }
 $ if #kernels > 1 then
 
 GLINT_KERNEL(384, 1) ${symbol}_sequences(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
-    ${keys:format("sequences")}(p);
+    ${keys:format(intervals and "with_intervals<true>" or "sequences")}(p);
 }
 $ end
 $ if strategy == "split" then

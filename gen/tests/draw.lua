@@ -54,8 +54,8 @@ draw.holes = {
   { "sm90a is for 16 bits, forward and backward", function(row)
     return family_of(row) == "sm90a" and (has(row, "pass", "dec") or has(row, "dtype", "f32") or has(row, "kv_dtype", "i8", "e4m3"))
   end },
-  { "a GPU reads intervals in sm80, and forward in sm90a", function(row)
-    return row.mask == "interval" and family_of(row) == "sm90a" and row.pass == "bwd"
+  { "a GPU reads intervals in sm80, and in sm90a, backward where its kernels are fused", function(row)
+    return row.mask == "interval" and family_of(row) == "sm90a" and row.pass == "bwd" and row.head_dim > 128
   end },
   { "sm90a has head_dims of slabs of 32 columns, backward five of them without a softcap", function(row)
     if family_of(row) ~= "sm90a" then return false end

@@ -111,6 +111,26 @@ harness.case("sm90a: the fused backward has one kernel of keys for lengths and r
   harness.is((suffixes({ device_lengths = true, device_ragged = true, strategy = "split" })), "_delta0 _sinks0 0 _dq0")
 end)
 
+harness.case("sm90a: backward with intervals blocks' steps wait in a queue of their own, and only fused kernels have one", function()
+  local function interval(fields)
+    fields.pass, fields.mask, fields.causal, fields.bounds_first, fields.intervals = "bwd", "interval", true, true, true
+    return fields
+  end
+  local band = record({ pass = "bwd", mask = "band", causal = true, bounds_first = true, head_dim = 64, m = 128, n = 128 })
+  local made = record(interval({ head_dim = 64, m = 128, n = 128 }))
+  local lengths = record(interval({ head_dim = 64, m = 128, n = 128, device_lengths = true, device_ragged = true }))
+  harness.is(made.smem_bytes, band.smem_bytes + 8 + 32 + 2 * 64)
+  harness.is(made.block_keys, 1)
+  harness.is(band.block_keys, nil)
+  harness.is(lengths.smem_bytes, made.smem_bytes)
+  harness.is(lengths.launches[#lengths.launches].smem_bytes, made.smem_bytes + 64)
+  harness.has(lengths.smem[2].text, "units = ")
+  harness.is(mistakes(interval({ head_dim = 64, m = 128, n = 128, device_lengths = true })), "")
+  harness.has(mistakes(interval({ head_dim = 64, m = 64, n = 128, strategy = "split" })), "strategy: only fused kernels read intervals")
+  harness.is(sm90a.lacks({ pass = "bwd", mask = "interval", head_dim = 192 }), true)
+  harness.is(sm90a.lacks({ pass = "bwd", mask = "interval", head_dim = 128 }), false)
+end)
+
 harness.case("sm90a: names say the schedule and are read back", function()
   harness.is(sm90a.how(record()), "sm90a_m192n80")
   harness.is(sm90a.how(record({ m = 64, n = 64, schedule = "short" })), "sm90a_short_m64n64")

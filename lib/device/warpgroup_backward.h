@@ -3,7 +3,7 @@
 #ifndef GLINT_DEVICE_WARPGROUP_BACKWARD_H
 #define GLINT_DEVICE_WARPGROUP_BACKWARD_H
 
-#include "lib/device/sequences.h"
+#include "lib/device/intervals.h"
 #include "lib/device/warpgroup.h"
 
 /* The maps of a backward kernel, in the order of its descriptor: boxes of all of head_dim by BOX_ROWS rows, swizzled
@@ -368,14 +368,15 @@ GLINT_DEVICE uint32_t own_row(void)
 
 /* Which queries of a step see this thread's keys, counted from the thread's first query: of key lane / 4 + 8 side those
  * from first[side] to last[side], and before end. */
-template <class Band> struct sight {
+template <class Band, int queries> struct sight {
     int32_t first[2], last[2], end;
 };
 
 /* key: the thread's first one. */
-template <class Band> GLINT_DEVICE struct sight<Band> sight_of_keys(const Band &mask, int32_t key, int32_t query0) {
+template <int queries, class Band>
+GLINT_DEVICE struct sight<Band, queries> sight_of_keys(const Band &mask, int32_t key, int32_t query0) {
     const int32_t query = query0 + 2 * (int32_t)(thread_index_anew() & 3);
-    struct sight<Band> sight;
+    struct sight<Band, queries> sight;
 
 #pragma unroll
     for (int side = 0; side < 2; ++side) {
@@ -387,7 +388,7 @@ template <class Band> GLINT_DEVICE struct sight<Band> sight_of_keys(const Band &
 }
 
 template <int queries, class Band>
-GLINT_DEVICE void hide_queries(float (&s)[queries / 2], const struct sight<Band> &sight)
+GLINT_DEVICE void hide_queries(float (&s)[queries / 2], const struct sight<Band, queries> &sight)
 {
 #pragma unroll
     for (int i = 0; i < queries / 2; ++i) {
@@ -502,12 +503,18 @@ template <int TILE_M, int TILE_N, int HEAD_DIM, class Band>
 GLINT_DEVICE struct dq_place find_dq(const struct glint_gpu_call &p, const Band &mask, const struct key_work &work,
                                      const struct walk &walk)
 {
-    const int32_t keys = keys_seen(mask, min(mask.seqlen_q, (walk.m + 1) * TILE_M));
+    struct key_range keys = {0, 0}; /* that these queries see */
+
+    if constexpr (Band::INTERVALS)
+        keys = bounds_at<TILE_M>(p, (int64_t)work.batch * p.padded_q + work.padded + walk.m * TILE_M).all;
+    else
+        keys.end = keys_seen(mask, min(mask.seqlen_q, (walk.m + 1) * TILE_M));
     const int64_t block =
         (int64_t)(work.batch * p.shape.heads_q + walk.head) * (p.padded_q / TILE_M) + work.padded / TILE_M + walk.m;
 
-    return {p.turn + 1 + block, p.dq_sum + block * (TILE_M * HEAD_DIM), work.key0 <= first_key(mask, walk.m * TILE_M),
-            work.key0 + TILE_N >= keys};
+    if constexpr (Band::LEFT && !Band::INTERVALS)
+        keys.first = first_key(mask, walk.m * TILE_M);
+    return {p.turn + 1 + block, p.dq_sum + block * (TILE_M * HEAD_DIM), work.key0 <= keys.first, work.key0 + TILE_N >= keys.end};
 }
 
 /* Brings a sum that is complete to a stage of shared memory, ahead of those that wait for the mbarrier. */

@@ -2,16 +2,17 @@
  * them, and a third warpgroup loads and stores.
  *
  * Where lengths are read, key blocks are found by a search, tensor maps have the rows of all sequences, and so rows
- * beyond a sequence's end come with its last tiles: lib/device/warpgroup_sequences.h. */
+ * beyond a sequence's end come with its last tiles: lib/device/warpgroup_sequences.h. With intervals a block's loader
+ * finds its steps for all: lib/device/warpgroup_key_intervals.h. */
 #ifndef GLINT_DEVICE_WARPGROUP_KEYS_H
 #define GLINT_DEVICE_WARPGROUP_KEYS_H
 
-#include "lib/device/warpgroup_sequences.h"
+#include "lib/device/warpgroup_key_intervals.h"
 
 /* Variant: the numbers of an emitted kernel. */
 template <class Variant> struct key_kernel {
     typedef typename Variant::element element;
-    typedef typename Variant::mask mask_t;
+    typedef typename mask_of_keys<typename Variant::mask>::type mask_t;
     enum {
         HEAD_DIM = Variant::HEAD_DIM,
         TILE_M = Variant::TILE_M,
@@ -62,17 +63,41 @@ template <class Variant> struct key_kernel {
         TURN_SEEN = ds_ring::end, /* what a stage's dQ is added to is complete */
         QUEUE_AT = TURN_SEEN + 8 * STAGES,
         SPECIAL_AT = tile_queue<QUEUE_AT>::end,    /* whether the block's keys hold NaN or infinity */
-        UNITS_AT = (SPECIAL_AT + 8 + 15) / 16 * 16 /* where lengths are read, in place of the queue */
+        UNITS_AT = (SPECIAL_AT + 8 + 15) / 16 * 16 /* where lengths are read, or intervals, in place of the queue */
     };
     /* Named barriers: a warpgroup's turn to multiply, two of them; both warpgroups; a warpgroup alone, two of them. */
     enum { TURN_BARRIER = 1, BOTH_BARRIER = 3, OWN_BARRIER = 4 };
 
-    /* ---- which key block, as types: how the loader takes the next one, and what others know of it by a word, `at` */
+    /* ---- which key block, as types: how the loader takes the next one, and what others know of it by a word, `at`.
+     * READS: lengths. KEPT: `at` is where the queue has the block, until the reader gives it back. ANEW: a step reads
+     * there what it needs, and keeps nothing. BY_WARP: all lanes of the loader's warp look for the next block. */
+
+    /* Blocks whose steps are of one block of queries after another. */
+    template <bool ENDS> struct in_a_row {
+        typedef struct key_work work_t;
+
+        GLINT_DEVICE struct plain_steps plain_steps_of(const mask_t &mask, const struct key_work &work)
+        {
+            return find_plain_steps<TILE_M, TILE_N, ENDS>(mask, work);
+        }
+        GLINT_DEVICE void walk_on(const struct glint_gpu_call &, struct walk &walk, const struct key_work &work)
+        {
+            ::walk_on(walk, work);
+        }
+        GLINT_DEVICE struct walk step_before(const struct glint_gpu_call &, const struct walk &walk, const struct key_work &work)
+        {
+            return ::step_before(walk, work);
+        }
+        GLINT_DEVICE struct walk walk_at(const struct glint_gpu_call &, const struct key_work &work, int32_t step)
+        {
+            return ::walk_at(work, step);
+        }
+    };
 
     /* All sequences have the lengths of the call. `at` is a number of the key blocks of all key heads, head by head,
      * once for each part; of a split variant a block has one. */
-    struct given {
-        static constexpr bool READS = false;
+    struct given : in_a_row<false> {
+        static constexpr bool READS = false, KEPT = false, ANEW = false, BY_WARP = false;
         /* Without a mask one block of keys rounds dQ of all queries: its steps have code of their own, and its sums
          * come by a copy to where its dQ leaves, up to two steps ahead. */
         static constexpr bool ROUNDS = FUSED && !CAREFUL;
@@ -118,16 +143,16 @@ template <class Variant> struct key_kernel {
         {
             return at == (uint32_t)NO_WORK;
         }
-        GLINT_DEVICE mask_t mask(const struct glint_gpu_shape &shape, uint32_t)
+        GLINT_DEVICE mask_t mask(const struct glint_gpu_call &p, uint32_t)
         {
-            return mask_of_call<mask_t>(shape);
+            return mask_of_call<mask_t>(p.shape);
         }
         GLINT_DEVICE struct key_work find(const struct glint_gpu_call &p, uint32_t at)
         {
             const uint32_t blocks = ((uint32_t)p.shape.seqlen_k + TILE_N - 1) / TILE_N, nth = at / blocks;
             const uint32_t heads = (uint32_t)(p.shape.batch * p.shape.heads_kv), part = FUSED ? nth / heads : 0;
-            struct key_work work = find_keys<TILE_M, TILE_N>(p.shape, mask(p.shape, at),
-                                                             {(int32_t)(at - nth * blocks), (int32_t)(nth - part * heads)});
+            struct key_work work =
+                find_keys<TILE_M, TILE_N>(p.shape, mask(p, at), {(int32_t)(at - nth * blocks), (int32_t)(nth - part * heads)});
 
             if (FUSED)
                 take_part(work, p, (int32_t)part);
@@ -145,8 +170,8 @@ template <class Variant> struct key_kernel {
 
     /* Ragged sequences, or those of a padded batch. `at` is where the queue has the block's unit, until the reader
      * gives it back. */
-    struct sequences {
-        static constexpr bool READS = true, ROUNDS = FUSED && !CAREFUL;
+    struct sequences : in_a_row<true> {
+        static constexpr bool READS = true, KEPT = true, ANEW = false, BY_WARP = false, ROUNDS = FUSED && !CAREFUL;
         typedef unit_queue<UNITS_AT> queue;
         struct numbers {
         };
@@ -168,7 +193,7 @@ template <class Variant> struct key_kernel {
         {
             return is_end_of_keys(at);
         }
-        GLINT_DEVICE mask_t mask(const struct glint_gpu_shape &, uint32_t at)
+        GLINT_DEVICE mask_t mask(const struct glint_gpu_call &, uint32_t at)
         {
             return get_mask<mask_t>(at);
         }
@@ -183,6 +208,116 @@ template <class Variant> struct key_kernel {
         GLINT_DEVICE struct key_place key_sum(const struct glint_gpu_call &p, const struct key_work &, uint32_t at, int32_t share)
         {
             return find_key_sum<SHARES, OUT_BYTES / 4>(p, block_of_slot(at), share);
+        }
+    };
+
+    /* Each query has an interval. READS: of sequences as above, else of the call's lengths. */
+    template <bool READS_> struct with_intervals {
+        static constexpr bool READS = READS_, KEPT = true, ANEW = true, BY_WARP = true, ROUNDS = false;
+        typedef struct interval_work work_t;
+        typedef struct interval_slot_of_keys<READS> slot_t;
+        typedef interval_queue<UNITS_AT, READS> queue;
+        typedef typename given::numbers numbers;
+
+        GLINT_DEVICE numbers begin(const struct glint_gpu_call &p)
+        {
+            if constexpr (READS)
+                return {};
+            else
+                return given::begin(p);
+        }
+        /* The block of a number, without its steps; NO_WORK beyond the last one. */
+        GLINT_DEVICE struct interval_work work_of(const struct glint_gpu_call &p, const numbers &numbers, uint32_t number,
+                                                  struct unit_rest &rest)
+        {
+            const struct glint_gpu_shape &shape = p.shape;
+            struct interval_work work = {};
+
+            if constexpr (READS)
+                return work_of_unit(p.units.unit + (int64_t)number * GLINT_GPU_UNIT_WORDS, rest);
+            work.key0 = NO_WORK;
+            if (number >= numbers.order.numbers)
+                return work;
+            const struct block_place place = find_place(number, numbers.order.blocks, numbers.order.heads, numbers.order.columns);
+            const int32_t heads = shape.batch * shape.heads_kv, part = place.head / heads, head = place.head - part * heads;
+
+            rest.seqlen_q = shape.seqlen_q;
+            work.batch = head / shape.heads_kv;
+            work.head_kv = head - work.batch * shape.heads_kv;
+            work.key0 = place.index * TILE_N;
+            work.head0 = work.head_kv * shape.group;
+            work.group = shape.group;
+            take_part(work, p, part);
+            return work;
+        }
+        GLINT_DEVICE bool next(const struct glint_gpu_backward_maps &p, uint32_t shared, uint32_t turn, numbers &numbers,
+                               uint32_t &at)
+        {
+            const bool tells = lane_index() == 0;
+            struct unit_rest rest = {};
+            uint32_t number = 0;
+
+            if (tells)
+                number = READS ? atom_global_add_u32(p.base.turn, 1) : given::take(p.base, numbers);
+            struct interval_work work = work_of(p.base, numbers, of_first_lane(number), rest);
+
+            if (work.key0 != NO_WORK)
+                find_interval_steps<TILE_M, TILE_N>(work, p.base, rest.seqlen_q);
+            if (tells)
+                queue::announce(shared, ring_at(turn), work, rest);
+            warp_sync();
+            at = queue::wait(shared, ring_at(turn));
+            return work.key0 != NO_WORK;
+        }
+        GLINT_DEVICE bool is_end(uint32_t at)
+        {
+            return ld_shared_u32(at) == (uint32_t)NO_WORK;
+        }
+        GLINT_DEVICE mask_t mask(const struct glint_gpu_call &p, uint32_t at)
+        {
+            int64_t row = (int64_t)ld_shared_u32(at + slot_t::BATCH_AT) * p.padded_q;
+
+            if constexpr (!READS)
+                return {p.row_keys + row * 2, p.shape.seqlen_q, p.shape.seqlen_k};
+            row += (int32_t)ld_shared_u32(at + slot_t::PADDED_AT);
+            return {p.row_keys + row * 2, (int32_t)ld_shared_u32(at + slot_t::SEQUENCE_AT),
+                    (int32_t)ld_shared_u32(at + slot_t::SEQUENCE_AT + 4)};
+        }
+        GLINT_DEVICE struct interval_work find(const struct glint_gpu_call &, uint32_t at)
+        {
+            return slot_t::get(at);
+        }
+        GLINT_DEVICE struct plain_steps plain_steps_of(const mask_t &mask, const struct interval_work &work)
+        {
+            struct plain_steps plain = work.plain;
+
+            if (READS && work.last == mask.seqlen_q / TILE_M) /* the last queries may not fill their tile */
+                plain.first = max(plain.first, work.group);
+            return plain;
+        }
+        GLINT_DEVICE void walk_on(const struct glint_gpu_call &p, struct walk &walk, const struct interval_work &work)
+        {
+            ::walk_on<TILE_M, TILE_N>(p, walk, work);
+        }
+        GLINT_DEVICE struct walk step_before(const struct glint_gpu_call &p, const struct walk &walk,
+                                             const struct interval_work &work)
+        {
+            return ::step_before<TILE_M, TILE_N>(p, walk, work);
+        }
+        GLINT_DEVICE struct walk walk_at(const struct glint_gpu_call &p, const struct interval_work &work, int32_t step)
+        {
+            return ::walk_at<TILE_M, TILE_N>(p, work, step);
+        }
+        GLINT_DEVICE int32_t parts(const struct glint_gpu_call &p, uint32_t at)
+        {
+            return READS ? (int32_t)ld_shared_u32(at + slot_t::PARTS_AT) : p.parts;
+        }
+        GLINT_DEVICE struct key_place key_sum(const struct glint_gpu_call &p, const struct key_work &work, uint32_t at,
+                                              int32_t share)
+        {
+            const int64_t block = READS ? (int32_t)ld_shared_u32(at + slot_t::BLOCK_AT) : block_in_sums<TILE_N>(p, work);
+
+            return find_key_sum<SHARES, OUT_BYTES / 4>(p, block, share);
         }
     };
 
@@ -205,26 +340,27 @@ template <class Variant> struct key_kernel {
      * the block works on. */
     template <class Blocks> GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t shared)
     {
+        const bool loads = !Blocks::BY_WARP || lane_index() == 0;
         typename Blocks::numbers numbers = Blocks::begin(p.base);
         struct ring queries = {0, 0};
         uint32_t at;
 
         for (uint32_t turn = 0; Blocks::next(p, shared, turn, numbers, at); ++turn) {
-            struct key_work work = Blocks::find(p.base, at);
+            typename Blocks::work_t work = Blocks::find(p.base, at);
             struct walk walk = walk_begin(work);
 
 #pragma unroll 1
-            for (int32_t left = work.steps; left > 0; --left) {
+            for (int32_t left = loads ? work.steps : 0; left > 0; --left) {
                 load_step<q_ring, query_tile>(&p.map[MAP_Q], p.base.lse_log2 + row_of_step<TILE_M>(p.base, work, walk), LSE_AT,
                                               walk, work, shared, queries);
                 if (left == work.steps)
                     load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
-                walk_on(walk, work);
+                Blocks::walk_on(p.base, walk, work);
                 ring_advance<STAGES>(queries);
-                if (Blocks::READS)
+                if (Blocks::KEPT)
                     work = Blocks::find(p.base, at); /* made anew: a loader has few registers */
             }
-            if (work.steps == 0) {
+            if (loads && work.steps == 0) {
                 k_ring::wait_empty(shared, {0, turn % 2});
                 mbarrier_arrive(shared + k_ring::full_at);
             }
@@ -250,10 +386,10 @@ template <class Variant> struct key_kernel {
 
             if (Blocks::is_end(at))
                 return;
-            const struct key_work work = Blocks::find(p.base, at);
+            const typename Blocks::work_t work = Blocks::find(p.base, at);
             const int32_t keys =
                 /* beyond them are another sequence's, or nobody's */
-                Blocks::mask(p.base.shape, at).seqlen_k - work.key0;
+                Blocks::mask(p.base, at).seqlen_k - work.key0;
             struct walk walk = walk_begin(work);
 
             warp_sync();
@@ -279,7 +415,7 @@ template <class Variant> struct key_kernel {
                         tell(turn);
                     }
                 }
-                walk_on(walk, work);
+                Blocks::walk_on(p.base, walk, work);
                 ring_advance<STAGES>(queries);
             }
             if (work.steps == 0 && first_lane) {
@@ -341,21 +477,21 @@ template <class Variant> struct key_kernel {
 
             if (Blocks::is_end(at))
                 break;
-            if (!Blocks::READS)
+            if (!Blocks::KEPT)
                 Blocks::queue::release(shared, ring_at(turn));
-            const struct key_work first = Blocks::find(p.base, at);
+            const typename Blocks::work_t first = Blocks::find(p.base, at);
             const uint32_t part = (uint32_t)first.part, last_part = FUSED ? (uint32_t)Blocks::parts(p.base, at) - 1 : 0;
             struct walk walk = walk_begin(first);
             /* A warp has few registers where lengths are read. A thread has them, and a step's turn waits for it. */
-            auto anew = [&]() { return Blocks::READS ? Blocks::find(p.base, at) : first; };
+            auto anew = [&]() { return Blocks::KEPT ? Blocks::find(p.base, at) : first; };
 
 #pragma unroll 1
             for (int32_t left = FUSED ? first.steps : 0; left > 0; --left, mine = !mine) {
-                const struct key_work work = anew();
-                const mask_t mask = Blocks::mask(p.base.shape, at);
+                const typename Blocks::work_t work = anew();
+                const mask_t mask = Blocks::mask(p.base, at);
                 const struct walk here = walk;
 
-                walk_on(walk, work);
+                Blocks::walk_on(p.base, walk, work);
                 if (!mine)
                     continue;
                 const struct dq_place dq = find_dq<TILE_M, TILE_N, HEAD_DIM>(p.base, mask, work, here);
@@ -407,16 +543,15 @@ template <class Variant> struct key_kernel {
                 }
                 wait();
                 leave(own_tile{}, which == 0 ? &p.map[MAP_DV] : &p.map[MAP_DK], which == 0 ? p.base.dv : p.base.dk,
-                      work.first_k + work.key0, work.head_kv, work.batch, Blocks::mask(p.base.shape, at).seqlen_k - work.key0,
-                      TILE_N, out);
+                      work.first_k + work.key0, work.head_kv, work.batch, Blocks::mask(p.base, at).seqlen_k - work.key0, TILE_N,
+                      out);
                 if (first_lane)
                     give_back();
             }
-            if (Blocks::READS) {
+            if (Blocks::READS)
                 warp_sync();
-                if (first_lane)
-                    Blocks::queue::release(shared, ring_at(turn));
-            }
+            if (Blocks::KEPT && first_lane)
+                Blocks::queue::release(shared, ring_at(turn));
         }
         bulk_wait<0>();
     }
@@ -440,21 +575,26 @@ template <class Variant> struct key_kernel {
             named_arrive(TURN_BARRIER, 32 * WARPS);
         for (uint32_t turn = 0;; ++turn) {
             uint32_t at =
-                /* where lengths are read, given back when the block is done */
+                /* where it is kept, given back when the block is done */
                 Blocks::queue::wait(shared, ring_at(turn));
 
             if (Blocks::is_end(at))
                 return;
-            if (!Blocks::READS)
+            if (!Blocks::KEPT)
                 arrive(Blocks::queue::slots::empty(shared, ring_at(turn)));
-            auto mask = [&]() { return Blocks::mask(shape, at); };
-            auto plain_steps_of = [&](const struct key_work &of) {
-                return find_plain_steps<TILE_M, TILE_N, Blocks::READS>(mask(), of);
-            };
-            struct key_work work = Blocks::find(p.base, at);
-            struct plain_steps plain = plain_steps_of(work);
+            auto mask = [&]() { return Blocks::mask(p.base, at); };
+            typename Blocks::work_t work = Blocks::find(p.base, at);
+            struct plain_steps plain = Blocks::plain_steps_of(mask(), work);
             struct walk walk = walk_begin(work);
             float dq[32];
+
+            /* What is known of the block, or, where a step has no registers for that, what waits of it. */
+            auto known = [&]() {
+                if constexpr (Blocks::ANEW)
+                    return Blocks::find(p.base, at);
+                else
+                    return work;
+            };
 
 #pragma unroll
             for (int i = 0; i < HEAD_DIM / 2; ++i)
@@ -464,9 +604,9 @@ template <class Variant> struct key_kernel {
                                     arrive(out_ring::full(shared, out));
                                     ring_advance<STAGES>(out);
             };
-            /* Where lengths are read, in the highest bits of the turn: a register less. */
-            constexpr uint32_t SEEN_AT = Blocks::READS ? 30 : 0;
-            uint32_t &seen_in = Blocks::READS ? turn : seen;
+            /* Where the block is kept, in the highest bits of the turn: a register less. */
+            constexpr uint32_t SEEN_AT = Blocks::KEPT ? 30 : 0;
+            uint32_t &seen_in = Blocks::KEPT ? turn : seen;
             auto wait_turn_seen = [&]() {
                 mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen_in >> (SEEN_AT + out.stage) & 1);
                 seen_in ^= 1u << (SEEN_AT + out.stage);
@@ -478,7 +618,7 @@ template <class Variant> struct key_kernel {
                 const uint32_t rounded = to + (Blocks::ROUNDS ? ROUNDED_AT : 0), sums = to + warpgroup * DQ_APART + thread * 16;
 
                 if (!kind.plain)
-                    place = find_dq<TILE_M, TILE_N, HEAD_DIM>(p.base, mask(), work, step_before(walk, work));
+                    place = find_dq<TILE_M, TILE_N, HEAD_DIM>(p.base, mask(), known(), Blocks::step_before(p.base, walk, known()));
                 if (kind.rounds)
                     place.first = work.key0 == 0, place.last = true;
                 out_ring::wait_empty(shared, out);
@@ -511,7 +651,7 @@ template <class Variant> struct key_kernel {
             /* Where the mask hides keys of the step before that hold NaN or infinity, these leave K for the while of
              * its dQ. Queries that see such a key get NaN: S is infinite or NaN there, so P and dS are 0 or NaN. */
             auto careful_before = [&]() {
-                if (!CAREFUL || !is_cut<mask_t>(work, step_before(walk, work).m))
+                if (!CAREFUL || !is_cut<mask_t>(known(), Blocks::step_before(p.base, walk, known()).m))
                     return false;
                 mbarrier_wait(shared + CHECKED, turn % 2);
                 return ld_shared_u32(shared + SPECIAL_AT) != 0;
@@ -524,7 +664,8 @@ template <class Variant> struct key_kernel {
             };
             auto bring_special = [&]() {
                 const uint32_t thread = thread_index_anew() - 128, row = thread % 128 / 32 * 16 + thread % 32 / 4;
-                const int32_t query = step_before(walk, work).m * TILE_M + (int32_t)((BY_COLUMNS ? 0 : warpgroup * OWN_ROWS) + row);
+                const int32_t query = Blocks::step_before(p.base, walk, known()).m * TILE_M +
+                                      (int32_t)((BY_COLUMNS ? 0 : warpgroup * OWN_ROWS) + row);
                 const mask_t own_mask = mask();
                 const struct glint_gpu_view keys = view_from(p.base.k, work.first_k);
 
@@ -561,7 +702,7 @@ template <class Variant> struct key_kernel {
             auto make_step = [&](auto kind, int32_t step) {
                 const bool ends =
                     Blocks::READS && !kind.plain && walk.m == mask().seqlen_q / TILE_M; /* within the step's queries */
-                const bool cut = !kind.plain && is_cut<mask_t>(work, walk.m), masked = ends || cut;
+                const bool cut = !kind.plain && is_cut<mask_t>(known(), walk.m), masked = ends || cut;
                 const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
                 const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES,
                                delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
@@ -569,9 +710,11 @@ template <class Variant> struct key_kernel {
                     (Blocks::READS && Blocks::ROUNDS ? thread_index_anew() : lane) % 4 * 8; /* a register less */
                 float s[TILE_M / 2], dp[TILE_M / 2], rows[TILE_M / 8][2];
                 uint32_t p_words[TILE_M / 4], ds_words[TILE_M / 4];
-                struct sight<mask_t> sight;
+                struct sight<mask_t, TILE_M> sight;
 
                 /* S^T = K Q^T, dP^T = V dO^T */
+                if (Blocks::ANEW)
+                    wgmma_hold(&shared, 1); /* addresses that are made of it once for all steps take registers */
                 q_ring::wait_full(shared, queries);
                 if (ends) { /* what is in rows beyond the last query must not meet a P or dS of zero */
                     const int32_t left = mask().seqlen_q - walk.m * TILE_M;
@@ -605,7 +748,7 @@ template <class Variant> struct key_kernel {
                         hide_keys_beyond<TILE_M>(of, work.key0 + (int32_t)own_row(), mask().seqlen_k);
                 };
                 if (masked)
-                    sight = sight_of_keys(mask(), work.key0 + (int32_t)own_row(), walk.m * TILE_M);
+                    sight = sight_of_keys<TILE_M>(mask(), known().key0 + (int32_t)own_row(), walk.m * TILE_M);
                 hide(s);
                 to_operand<element>(p_words, s);
                 /* not before dS is stored: ptxas packs P before what follows a wait, and has registers for dS then */
@@ -626,7 +769,7 @@ template <class Variant> struct key_kernel {
                 to_operand<element>(ds_words, dp);
                 if (cut && queries_special<TILE_M>(lse, delta))
                     settle_queries<element, query_tile, mask_t>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {
-                        for_queries<query_tile>(mask(), work.key0 + (int32_t)own_row(), walk.m * TILE_M,
+                        for_queries<query_tile>(mask(), known().key0 + (int32_t)own_row(), walk.m * TILE_M,
                                                 [&](uint32_t row, auto sees) {
                                                     add_special_row<element, query_tile>(dv, dout, row, 0, 1.0f, sees);
                                                     if (mask_t::LEFT || mask_t::RIGHT)
@@ -682,7 +825,7 @@ template <class Variant> struct key_kernel {
             auto make_anew = [&](int32_t step) {
                 wgmma_hold(&at, 1);
                 work = Blocks::find(p.base, at);
-                walk = walk_at(work, step);
+                walk = Blocks::walk_at(p.base, work, step);
             };
             if constexpr (Blocks::ROUNDS) {
                 if (work.steps > 0) {
@@ -692,7 +835,7 @@ template <class Variant> struct key_kernel {
 #pragma unroll 1
                         for (int32_t step = 0; step < plain.first;) {
                             make_step(any_step{}, step++);
-                            walk_on(walk, work);
+                            Blocks::walk_on(p.base, walk, work);
                         }
                     } else {
                         make_step(any_step{}, 0);
@@ -710,9 +853,11 @@ template <class Variant> struct key_kernel {
                 }
             } else {
 #pragma unroll 1
-                for (int32_t step = 0; step < work.steps;) {
+                for (int32_t step = 0; step < known().steps;) {
                     make_step(any_step{}, step++);
-                    walk_on(walk, work);
+                    Blocks::walk_on(p.base, walk, known());
+                    if constexpr (Blocks::ANEW)
+                        plain = Blocks::plain_steps_of(mask(), known());
                     if constexpr (FUSED)
                         if (step >= plain.first && step < plain.end) {
 #pragma unroll 1
@@ -720,7 +865,7 @@ template <class Variant> struct key_kernel {
                                 make_step(plain_step{}, 0);
                             step = plain.end;
                             make_anew(step);
-                            plain = plain_steps_of(work);
+                            plain = Blocks::plain_steps_of(mask(), work);
                         }
                 }
             }
@@ -728,7 +873,7 @@ template <class Variant> struct key_kernel {
             if constexpr (FUSED) {
                 bool careful = false;
 
-                if (work.steps > 0) {
+                if (known().steps > 0) {
                     const struct ring before = ring_before(queries);
 
                     ds_ring::wait_full(shared, before);
@@ -743,7 +888,7 @@ template <class Variant> struct key_kernel {
                         bring_special();
                 }
                 arrive(shared + k_ring::empty_at);
-                if (work.steps > 0)
+                if (known().steps > 0)
                     leave_dq(any_step{});
             } else {
                 arrive(shared + k_ring::empty_at);
@@ -780,7 +925,7 @@ template <class Variant> struct key_kernel {
                 }
             };
             auto give_back = [&]() {
-                if (Blocks::READS)
+                if (Blocks::KEPT)
                     arrive(Blocks::queue::slots::empty(shared, ring_at(turn)));
             };
             if constexpr (FUSED) {
@@ -824,7 +969,7 @@ template <class Variant> struct key_kernel {
 
         if (warp < 4) {
             registers_give<Variant::PRODUCER_REGISTERS>();
-            if (warp == 0 && lane_index() == 0)
+            if (warp == 0 && (Blocks::BY_WARP || lane_index() == 0))
                 load_keys<Blocks>(p, shared);
             if (warp == 1)
                 load_values<Blocks>(p, shared);

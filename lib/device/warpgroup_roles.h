@@ -123,13 +123,13 @@ template <class Variant> struct role_kernel {
             const uint32_t rows = shared + (keeps_dk ? DELTA_AT : LSE_AT) + queries.stage * ROW_BYTES + column;
             const uint32_t passed = p_ring::tile(shared, queries) + thread * 16;
             const bool masked = is_cut<mask_t>(work, walk.m);
-            struct sight<mask_t> sight;
+            struct sight<mask_t, TILE_M> sight;
 
             mbarrier_wait(z_full + 8 * queries.stage, queries.phase);
             mbarrier_wait(keeps_dk ? p_ring::full(shared, queries) : p_ring::empty(shared, queries),
                           keeps_dk ? queries.phase : queries.phase ^ 1);
             if (masked)
-                sight = sight_of_keys(mask, work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M);
+                sight = sight_of_keys<TILE_M>(mask, work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M);
             if (!keeps_dk) {
 #pragma unroll
                 for (int j = 0; j < TILE_M / 8; ++j) {

@@ -57,9 +57,9 @@ GLINT_DEVICE struct glint_gpu_view view_from(const struct glint_gpu_view &view, 
 }
 
 /* Units of what a block works on, two ahead, in 160 bytes from at_ on. */
-template <uint32_t at_> struct unit_queue {
-    typedef stage_ring<2, UNIT_BYTES, at_ + 32, at_> slots;
-    enum : uint32_t { end = slots::at + 2 * UNIT_BYTES };
+template <uint32_t at_, uint32_t BYTES = UNIT_BYTES> struct unit_queue {
+    typedef stage_ring<2, BYTES, at_ + 32, at_> slots;
+    enum : uint32_t { end = slots::at + 2 * BYTES };
     static_assert(at_ % 16 == 0, "units come by bulk copies");
 
     GLINT_DEVICE void init(uint32_t shared, uint32_t readers)

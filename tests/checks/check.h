@@ -56,12 +56,21 @@ struct shape {
     bool bias_turned;                                      /* in memory queries follow one another, not keys */
     bool dbias;                                            /* backward: with its gradient */
     enum { NO_INTERVALS, MASK_AS_INTERVALS, WIDE_INTERVALS, OWN_INTERVALS } intervals; /* own: as `pattern` says, beside the mask */
-    enum { PATTERN_ANY, PATTERN_PREFIX, PATTERN_BLOCKS, PATTERN_CHUNKS, PATTERN_PADDING, PATTERNS, PATTERN_APART } pattern;
+    enum {
+        PATTERN_ANY,
+        PATTERN_PREFIX,
+        PATTERN_BLOCKS,
+        PATTERN_CHUNKS,
+        PATTERN_PADDING,
+        PATTERNS,
+        PATTERN_APART,
+        PATTERN_FAR
+    } pattern;
     /* All bits, or what the mask says, which is in the intervals then, or in both; a chain; guesses; any bits; all but a few. */
     enum { NO_TREE, WIDE_TREE, MASK_AS_TREE, CHAIN_TREE, OWN_TREE, ANY_TREE, HOLES_TREE } tree;
     float step; /* DATA_GRID */
     uint64_t seed;
-    int64_t detail; /* what the check makes of it; of PATTERN_APART: queries with one interval */
+    int64_t detail; /* what the check makes of it; of PATTERN_APART and _FAR: queries with one interval */
     int way;        /* decode on a GPU: 0: plans are the device's; else of experiment_share_out */
 };
 

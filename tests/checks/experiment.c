@@ -273,9 +273,10 @@ static void own_interval(const struct shape *s, int64_t i, struct rand *r, int64
     case PATTERN_BLOCKS: bounds[1] = at < 0 ? 0 : at % 23 < 9 ? at - at % 23 + 9 : at + 1; break;
     case PATTERN_CHUNKS: bounds[0] = at < 0 ? 0 : at - at % 37, bounds[1] = at + 1; break;
     case PATTERN_PADDING: bounds[0] = n / 4; break;
-    case PATTERN_APART: { /* at either end of the keys, in the middle, nowhere */
-        static const int64_t sixths[][2] = {{0, 1}, {1, 6}, {4, 5}, {1, 0}, {0, 1}};
-        const int64_t *const own = sixths[i / s->detail % 5];
+    case PATTERN_APART:
+    case PATTERN_FAR: { /* at either end of the keys, in the middle, nowhere; far: some that see all of the first keys see others */
+        static const int64_t sixths[2][5][2] = {{{0, 1}, {1, 6}, {4, 5}, {1, 0}, {0, 1}}, {{0, 1}, {1, 6}, {0, 2}, {1, 0}, {0, 3}}};
+        const int64_t *const own = sixths[s->pattern == PATTERN_FAR][i / s->detail % 5];
         bounds[0] = own[0] * n / 6, bounds[1] = own[1] * n / 6;
         break;
     }

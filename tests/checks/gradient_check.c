@@ -959,8 +959,16 @@ void apart_checks(struct check_list *list, const struct subject *subject)
     s.intervals = OWN_INTERVALS;
     s.pattern = PATTERN_APART;
     s.mask = GLINT_MASK_NONE;
-    if (subject_intervals(subject) && subject->info.queries_up_to == 0)
-        checks_add(list, accuracy, &s, "accuracy/intervals_apart");
+    if (!subject_intervals(subject) || subject->info.queries_up_to > 0)
+        return;
+    checks_add(list, accuracy, &s, "accuracy/intervals_apart");
+    s.pattern = PATTERN_FAR;
+    s.detail = 2 * m;
+    s.seqlen_q = 10 * m - 3;
+    checks_add(list, accuracy, &s, "accuracy/intervals_far");
+    s.detail = m + m / 2; /* a block that sees all, before one that does not */
+    s.seqlen_q = 3 * m - 3;
+    checks_add(list, accuracy, &s, "accuracy/intervals_between");
 }
 
 void gradient_checks(struct check_list *list, const struct subject *subject)

@@ -5,7 +5,7 @@ return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "bf16" },
   kv_dtypes = { "same", "i8" },
-  head_dims = { 32, 40, 72 },
+  head_dims = { 32, 40, 64, 72, 128 },
   masks = { "none", "causal", "band", "interval" },
   softcaps = { "none", "softcap" },
   families = {
@@ -35,11 +35,11 @@ return {
     },
     sm90a = {
       archs = { "90a" },
-      passes = { "fwd" },
+      passes = { "fwd", "bwd" },
       dtypes = { "bf16" },
       kv_dtypes = { "same" },
       masks = { "interval" },
-      head_dims = { 32 },
+      head_dims = { 32, 64, 128 },
       device_lengths = true,
       device_ragged = true,
       tiles = {
@@ -49,6 +49,10 @@ return {
             { m = 64, n = 32, schedule = "short", blocks_per_sm = 2, softcaps = { "none" } },
             { m = 192, n = 64, q_slots = 2, stages = 3, softcaps = { "none" } },
           },
+        },
+        bwd = {
+          [64] = { { m = 128, n = 128, part_heads = 1 } },
+          [128] = { { m = 64, n = 128 } },
         },
       },
     },
@@ -63,6 +67,9 @@ return {
     { family = "sm80", pass = "dec", head_dim = 32, kv_dtype = "same", softcap = "none", reason = "the other head dim has it" },
     { family = "sm80", pass = "dec", head_dim = 40, softcap = "softcap", reason = "the other head dim has it" },
     { kv_dtype = "i8", mask = { "none", "causal", "band" }, reason = "tests/specs/odd.lua has them" },
+    { family = "sm90a", pass = "fwd", head_dim = { 64, 128 }, reason = "32 has every schedule" },
+    { family = "sm90a", pass = "bwd", head_dim = 32, reason = "no kernels" },
+    { family = "sm90a", pass = "bwd", softcap = "softcap", reason = "no kernels" },
     { family = "cpu", isa = { "x86_64_v4", "aarch64" }, mask = { "none", "causal", "band" }, reason = "x86_64_v3 has them from the same source" },
     { family = "cpu", isa = "x86_64_v4", dtype = "bf16", reason = "as above" },
     { family = "sm80", head_dim = 32, dtype = "f32", reason = "two warps share columns in 16 bits alone" },

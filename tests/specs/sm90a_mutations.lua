@@ -24,7 +24,7 @@ return {
         bwd = {
           [64] = {
             { m = 128, n = 128, part_heads = 3, masks = { "causal" } }, -- of a group of four a part of one head and one of three
-            { m = 128, n = 128, part_heads = 1, masks = { "none" } },
+            { m = 128, n = 128, part_heads = 1, masks = { "none", "interval" } },
           },
           [128] = { { m = 64, n = 128 } },
           [192] = { { m = 64, n = 64 } },
@@ -36,6 +36,7 @@ return {
     { family = "sm90a", pass = "fwd", head_dim = 128, set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
     { family = "sm90a", pass = "fwd", head_dim = 192, mask = "causal", set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
     { family = "sm90a", pass = "fwd", head_dim = 64, mask = "interval", set = { device_ragged = true }, reason = "faults of rows that intervals are of" },
+    { family = "sm90a", pass = "bwd", mask = "interval", set = { device_lengths = true, device_ragged = true }, reason = "backward, too" },
     { family = "sm90a", pass = "bwd", head_dim = { 64, 128 }, mask = "none",
       set = { device_lengths = true, device_ragged = true }, reason = "and of that backward" },
   },

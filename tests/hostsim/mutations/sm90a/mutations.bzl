@@ -367,8 +367,8 @@ _BACKWARD = [
     ),
     _fault("bwd", "backward_mask_one_off", "the diagonal", "column < sight.first[side]", "column <= sight.first[side]", _ANSWER),
     _fault("bwd", "backward_mask_on_too_few_blocks", "a block on the diagonal is taken for one that is seen whole", "max(0, key0 + TILE_N - 1 - band.right)", "max(0, key0 - band.right)", _ANSWER),
-    _fault("bwd", "last_block_not_last", "which block rounds dQ", "work.key0 + TILE_N >= keys}", "work.key0 + TILE_N > keys}", _ANY + _ANSWER, ["accuracy/q1_k128_bottom_right"]),
-    _fault("bwd", "first_block_adds", "the first block adds to what the workspace holds", "work.key0 <= first_key(mask, walk.m * TILE_M)", "false", ["uninitialised", "deadlock"]),
+    _fault("bwd", "last_block_not_last", "which block rounds dQ", "work.key0 + TILE_N >= keys.end}", "work.key0 + TILE_N > keys.end}", _ANY + _ANSWER, ["accuracy/q1_k128_bottom_right"]),
+    _fault("bwd", "first_block_adds", "the first block adds to what the workspace holds", "work.key0 <= keys.first", "false", ["uninitialised", "deadlock"]),
     _fault("bwd", "one_head_of_the_group", "the sum over a group's query heads", "work.steps = rows * work.group;", "work.steps = rows;", _ANSWER + _ANY, ["accuracy/gqa_8_2"]),
     _fault("bwd", "turn_of_the_first", "whose turn it is to multiply", "named_sync(TURN_BARRIER + warpgroup, 32 * WARPS);", "named_sync(TURN_BARRIER, 32 * WARPS);", ["misuse", "deadlock"]),
     _fault("bwd", "ds_not_transposed", "how dS is stored", "stmatrix_x4_trans(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", "stmatrix_x4(tile_move(lane_at, 16 * j, 0, tile::rows, tile::chunks), words + 4 * j);", _ANSWER),
@@ -447,7 +447,7 @@ _BACKWARD_WINDOW = [
         "bwd_window",
         "first_block_of_a_window_adds_to_dq",
         "the first key block adds dQ to what nobody has stored",
-        "work.key0 <= first_key(mask, walk.m * TILE_M)",
+        "work.key0 <= keys.first",
         "work.key0 == 0",
         _ANSWER + _ANY,
         ["accuracy/window_a_tile", "accuracy/window_one_key"],
@@ -537,6 +537,37 @@ _INTERVALS = [
     _fault("short_intervals", "short_intervals_not_hidden", "scores that an interval hides", "is_cut(work, block)) {", "block >= work.hidden_from) {", _ANSWER, _APART),
 ]
 
+# ---- backward: intervals ---------------------------------------------------------------------------------------------
+
+_FAR = ["accuracy/intervals_far", "accuracy/intervals_apart"]
+
+_BACKWARD_INTERVALS = [
+    _fault("bwd_intervals", "gaps_walked_over", "blocks of queries that see none of the keys", "if (work.gaps > 0)\n        while (walk.m >= work.first &&", "if (false)\n        while (walk.m >= work.first &&", _ANSWER + _ANY, _FAR),
+    _fault("bwd_intervals", "step_before_in_a_gap", "of which step dQ is", "while (!is_step<TILE_M, TILE_N>(p, work, before.m))\n            ++before.m;", ";", _ANSWER + _ANY, _FAR),
+    _fault("bwd_intervals", "gaps_after_plain_steps", "where the steps after the plain ones are", "if (work.gaps == 0)\n        return walk_at(work, step);", "return walk_at(work, step);", _ANSWER + _ANY, _FAR),
+    _fault("bwd_intervals", "last_keys_in_plain_steps", "the last block of keys adds to dQ and does not round it", "is_clear(bounds) && bounds.all.end > work.key0 + TILE_N", "is_clear(bounds)", _ANSWER + _ANY, _FAR + _APART),
+    _fault("bwd_intervals", "some_keys_taken_for_all", "blocks of queries that see all of the keys", "return covers(bounds, work.key0, TILE_N);", "return reaches(bounds.all, work.key0, TILE_N);", _ANSWER, _APART),
+    _fault("bwd_intervals", "clear_up_to_the_last", "where blocks end that see all of the keys", "clear.end = min(clear.end, m);", ";", _ANSWER, ["accuracy/intervals_between"]),
+    _fault("bwd_intervals", "plain_up_to_the_last", "where plain steps end", "plain.end = min(plain.end, m);", ";", _ANSWER + _ANY, _FAR + _APART),
+    _fault("bwd_intervals", "plain_steps_of_another_place", "how many steps come before the plain ones", "above += is_step<TILE_M, TILE_N>(p, work, m);", ";", _ANSWER + _ANY, _FAR),
+    _fault("bwd_intervals", "first_plain_step_one_early", "the step before a plain one is plain", "above * work.group + 1", "above * work.group", _ANSWER + _ANY, _FAR),
+    _fault("bwd_intervals", "steps_of_one_lane", "lanes count steps together", "seen += of_lane(seen, lanes);", ";", _ANSWER + _ANY, _APART),
+    _fault("bwd_intervals", "steps_of_all_lanes", "one lane takes a number", "if (tells)\n                number = READS ? atom_global_add_u32(p.base.turn, 1) : given::take(p.base, numbers);", "number = READS ? atom_global_add_u32(p.base.turn, 1) : given::take(p.base, numbers);", _ANSWER + _ANY, _APART),
+    _fault("bwd_intervals", "interval_begins_a_key_late", "the begin of an interval", "own >= (int32_t)keys[e % 2 * 2]", "own > (int32_t)keys[e % 2 * 2]", _ANSWER, _APART),
+    _fault("bwd_intervals", "interval_ends_a_key_late", "the end of an interval", "own < (int32_t)keys[e % 2 * 2 + 1]", "own <= (int32_t)keys[e % 2 * 2 + 1]", _ANSWER, _APART),
+    _fault("bwd_intervals", "intervals_of_neighbouring_queries", "which bit is of which query and key", "key + e / 2 * 8", "key + e % 2 * 8", _ANSWER, _APART),
+    _fault("bwd_intervals", "bits_of_the_first_queries", "whose ranges a word of bits is of", "rows + 16 * (8 * word + j)", "rows + 16 * j", _ANSWER, _APART),
+    _fault("bwd_intervals", "steps_over_what_is_read", "a block's steps are announced before all have read those two before", "slots::wait_empty(shared, ring);\n        interval_slot_of_keys", "interval_slot_of_keys", _RACE, _APART),
+    _fault("bwd_intervals", "ranges_of_the_first_sequence", "whose intervals a step has", "int64_t row = (int64_t)ld_shared_u32(at + slot_t::BATCH_AT) * p.padded_q;", "int64_t row = 0;", _ANSWER, ["intervals/given", "intervals/padded"]),
+    _fault("bwd_intervals", "turn_of_the_first_queries", "which keys the queries of a step see", "bounds_at<TILE_M>(p, (int64_t)work.batch * p.padded_q + work.padded + walk.m * TILE_M).all", "bounds_at<TILE_M>(p, (int64_t)work.batch * p.padded_q + work.padded).all", _ANSWER + _ANY, _APART),
+    _fault("bwd_intervals", "block_given_back_when_read", "what waits of a block is read until its end", "if (!Blocks::KEPT)\n                arrive(Blocks::queue::slots::empty(shared, ring_at(turn)));", "arrive(Blocks::queue::slots::empty(shared, ring_at(turn)));", ["race", "misuse", "deadlock", "pending"], _APART),
+    _fault("bwd_intervals", "block_never_given_back", "the loader waits for a place", "if (Blocks::KEPT && first_lane)\n                Blocks::queue::release(shared, ring_at(turn));", ";", _STUCK, _APART),
+    _fault("bwd_intervals", "special_keys_of_hidden_queries", "NaN of K to the queries that see it", "sees(own_mask, query + 8 * side, work.key0 + (int32_t)i)", "sees(own_mask, query, work.key0 + (int32_t)i)", _ANSWER, ["special/intervals_nan_in_K"]),
+    _fault("bwd_intervals", "ranges_of_the_first_ragged_rows", "where the ranges of a ragged sequence are", "row += (int32_t)ld_shared_u32(at + slot_t::PADDED_AT);", ";", _ANSWER, ["intervals/ragged"]),
+    _fault("bwd_intervals", "bounds_of_the_first_ragged_rows", "where the bounds of a ragged sequence are", "return bounds_at<TILE_M>(p, (int64_t)work.batch * p.padded_q + work.padded + m * TILE_M);", "return bounds_at<TILE_M>(p, (int64_t)work.batch * p.padded_q + m * TILE_M);", _ANSWER + _ANY, ["intervals/ragged"]),
+    _harmless("bwd_intervals", "every_step_cut", "a step whose queries see all of the keys is looked at as if they did not", "clear.first = min(clear.first, m);", ";", _APART),
+]
+
 # ---- backward: lengths and ragged sequences --------------------------------------------------------------------------
 
 _OWN = ["lengths/full", "ragged/full"]
@@ -607,7 +638,7 @@ _SEQUENCES = [
     _fault("sequences", "sums_of_another_sequence", "where a sequence's dQ is summed", "work.padded / TILE_M + walk.m", "walk.m", _ANSWER + _ANY, _OWN + _OTHERS),
     _fault("sequences", "turns_of_the_next_tile", "where the turns of a sequence begin", "place_of(p, block, block.at.row0) / TILE_M + thread_index()", "place_of(p, block, block.at.row0) / TILE_M + thread_index() + 1", _ANY, _OWN),
     _fault("sequences", "numbers_not_begun", "the counter of key blocks", "st_global_u32(p.turn, 0);", ";", ["uninitialised"], _OWN),
-    _fault("sequences", "unit_read_before_it_is_there", "the loader reads what it works on before it has arrived", "at = queue::wait(shared, ring_at(turn));\n            return", "at = queue::slots::tile(shared, ring_at(turn));\n            return", ["race", "uninitialised", "pending"], _OWN),
+    _fault("sequences", "unit_read_before_it_is_there", "the loader reads what it works on before it has arrived", "at = queue::wait(shared, ring_at(turn));\n            return !is_end", "at = queue::slots::tile(shared, ring_at(turn));\n            return !is_end", ["race", "uninitialised", "pending"], _OWN),
     _fault("sequences", "half_a_unit_expected", "a unit counts as there when half of it is", "slots::begin_fill(shared, ring);\n        bulk_load", "slots::begin_fill(shared, ring, UNIT_BYTES / 2);\n        bulk_load", ["pending", "misuse", "race", "deadlock"], _OWN),
     _fault("sequences", "unit_announced_over_what_is_read", "a unit is brought before all are done with the one two before", "slots::begin_fill(shared, ring);\n        bulk_load", "mbarrier_arrive_expect(slots::full(shared, ring), UNIT_BYTES);\n        bulk_load", ["race", "pending", "deadlock"], ["ragged/many", "lengths/full"]),
     _fault("sequences_shared", "unit_of_the_part_before", "which query heads a part has", "group - (parts - 1 - part) * heads", "group - (parts - part) * heads", _ANSWER + _ANY + ["bounds"], _OWN),
@@ -677,7 +708,7 @@ _STEP_NARROW = [
     _fault("step_narrow", "narrow_nan_of_keys_lost", "NaN of K", "return !cut || (!RIGHT && is_key);", "return of_v && (!cut || (!RIGHT && is_key));", _ANSWER, ["special/nan_in_K"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _BACKWARD_INTERVALS + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
