@@ -13,7 +13,7 @@ GlintKernelInfo = provider(
         "object": "File: the object",
         "logs": "list of File: the compiler's .su file (CPU) or ptxas' logs (GPU)",
         "cubins": "list of File: what a GPU variant is made of, in the order of its logs",
-        "compress": "of a GPU variant: whether it may share a module with others",
+        "compress": "of a GPU variant: how its module is packed",
     },
 )
 
@@ -245,10 +245,7 @@ def _gpu_modules_impl(ctx):
     shared = {}
     for info in infos:
         for cubin in info.cubins:
-            if info.compress == "none":
-                images.append((cubin, _arch(cubin), [info.name]))
-            else:
-                shared.setdefault(_arch(cubin), {})[info.name] = cubin
+            shared.setdefault(_arch(cubin), {})[info.name] = cubin
     for arch in sorted(shared.keys()):
         names = sorted(shared[arch].keys())
         cubins = [shared[arch][name] for name in names]
@@ -261,7 +258,7 @@ def _gpu_modules_impl(ctx):
             mnemonic = "MergeCubins",
             progress_message = "Merging %d cubins for sm_%s" % (len(cubins), arch),
         )
-        images.append((_image(ctx, module, "size"), arch, names))
+        images.append((_image(ctx, module, infos[0].compress), arch, names))  # a spec says one thing of all its rows
     object = _embed(ctx, cc_toolchain, features, images)
     return [DefaultInfo(files = depset([object])), _of_object(ctx, cc_toolchain, features, object)]
 

@@ -90,7 +90,7 @@ for i = 2, #arg do
   file:close()
   local began = os.time()
   os.execute(("HOME=%s frama-c -machdep gcc_x86_64 -c11 -cpp-extra-args='-I. -include %s/fc.h %s' %s -warn-special-float none -rte-no-pointer-call -wp %s "
-    .. "-wp-fct %s -wp-prover z3,cvc4 -wp-timeout 20 -wp-par 2 >%s 2>&1"):format(work, DIRECTORY, options, copy, rte,
+    .. "-wp-fct %s -wp-prover z3,cvc4 -wp-timeout 60 -wp-par 2 >%s 2>&1"):format(work, DIRECTORY, options, copy, rte,
     functions:gsub(" ", ","), log))
   local text = read("cat " .. log)
   local proved, goals = text:match("Proved goals: +(%d+) / (%d+)")
