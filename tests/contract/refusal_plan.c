@@ -489,6 +489,8 @@ static void null_arguments(void)
         EXPECT(oracle_text_names(&faults, GLINT_NULL_ARGUMENT, text), "should name %s: %s", oracle_print(&faults), text);
     }
     free(storage);
+    glint_problem_bshd(NULL, GLINT_F32, 1, 1, 1, 1, 1, 64); /* there is nothing to fill in */
+    glint_problem_bhsd(NULL, GLINT_F32, 1, 1, 1, 1, 1, 64);
 }
 
 static void closed_context(void)

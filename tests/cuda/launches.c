@@ -16,6 +16,7 @@
 #include "lib/cpu/cpu.h"
 #include "lib/cuda/cuda.h"
 #include "lib/takes.h"
+#include "lib/text.h"
 #include "tests/support/golden.h"
 #include "tests/support/rand.h"
 
@@ -423,6 +424,23 @@ static void put_maps(FILE *out, const struct glint_variant *v, const struct glin
     }
 }
 
+/* What glint_explain has to say of the row's plan beside what all rows have. */
+static void put_explanation(FILE *out, const struct glint_variant *v, const struct glint_problem *p)
+{
+    char words[2048];
+    struct glint_plan plan = {.pass = v->pass, .variant = (uint32_t)(v - glint_variants), .problem = *p};
+    struct glint_family_plan family = {0};
+    struct glint_text text = {.buffer = words, .capacity = sizeof words};
+    if (!glint_cuda_plan(v, p, 132, &family))
+        return;
+    memcpy(plan.internal, family.word, sizeof family.word);
+    glint_family_of(v)->explain(&plan, &text);
+    glint_text_end(&text);
+    for (const char *at = words; *at != '\0'; at++)
+        fprintf(out, *at == '\n' ? "%c        " : "%c", *at);
+    fprintf(out, "\n");
+}
+
 /* What the row's family says of a problem that is as it should be but for one thing. */
 static void put_refusals(FILE *out, const struct glint_variant *v)
 {
@@ -525,6 +543,8 @@ static void put_row(FILE *out, const struct glint_variant *v, bool each)
         free(small), free(large);
         if (i % 3 == 2)
             put_maps(out, v, &p);
+        if (i % 4 == 2)
+            put_explanation(out, v, &p);
     }
     put_refusals(out, v);
     put_drawn(out, v, each);
