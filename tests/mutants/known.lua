@@ -116,4 +116,5 @@ return {
     "0x7fffffffffffffff", "9223372036854775806", "tiles are a multiple of their size"),
   equivalent("lib/cuda/tensor_map.c", "((INT64_C(1) << 40) - 1) / glint_role_element_bytes(role, problem); " ..
     "/* that a map can hold, in elements */", "1", "2", "strides are multiples of 16 bytes", { number = 2 }),
+  equivalent("lib/sentences.c", "if (n > 0)", "0", "1", "a word has more than one letter"),
 }
