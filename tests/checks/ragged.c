@@ -669,7 +669,7 @@ static void many(struct subject *subject, const struct shape *shape)
     const int32_t m = (int32_t)subject->info.tile_m, n = (int32_t)subject->info.tile_n;
     const bool divided = shape->way != 0; /* with that bound decode gives parts of the keys to blocks */
     const bool step = is_step(subject), paged = page_rows_of(shape) > 0;
-    const int32_t most = step ? 24 * n + 1 : n + 1;
+    const int32_t most = step ? 12 * n + 1 : n + 1;
     struct batch b = {.bound = {m + 3, divided ? n + 303 : most + 2}, .special = !narrow(e), .page_rows = page_rows_of(shape)};
     b.count = divided ? 150 : !step ? MANY : paged ? 60 : THOUSANDS; /* the pool has room for the bound of each */
     const struct memory memory = prepare(e, &b);
@@ -822,9 +822,9 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     shape.heads_q = 2;
     shape.heads_kv = 1;
     if (is_step(subject) && band)
-        shape.window_left = 24 * n;
+        shape.window_left = 12 * n;
     shape.seqlen_q = (is_step(subject) ? 3 : 2) * m + 168;
-    shape.seqlen_k = (is_step(subject) ? 26 : 2) * n + 250;
+    shape.seqlen_k = (is_step(subject) ? 14 : 2) * n + 250;
     checks_add(list, many, &shape, "ragged/many");
     shape.detail |= PAGES;
     if (paged)
