@@ -687,7 +687,7 @@ static void many(struct subject *subject, const struct shape *shape)
     b.side[1].all = !paged;
     run_batch(e, &memory, &b, stride, false);
     for (int i = 0; i < b.count; i++)
-        b.side[0].used[i] = i % 5;
+        b.side[0].used[i] = (int32_t)within(i % 5, 0, b.side[0].first[i + 1] - b.side[0].first[i]);
     b.side[0].all = false;
     b.side[0].first[b.count / 2] = -1;
     if (!divided)
