@@ -166,7 +166,7 @@ static void share_out(const struct glint_variant *variant, uint32_t lengths, con
         own->backward.parts = glint_gpu_most_parts(&own->shape, own->backward.part_heads, variant->head_dim);
     }
     own->shape.section = persists ? glint_gpu_persistent_section(&own->shape, heads, variant->head_dim, variant->tile_n)
-                                  : glint_gpu_backward_section(&own->shape, heads, kernel->strategy, variant->head_dim);
+                                  : glint_gpu_backward_section(&own->shape, kernel, heads, variant->head_dim);
     const int64_t all = (int64_t)own->shape.batch * own->shape.heads_kv * glint_gpu_parts(&own->shape, heads);
     if (tuning->section > 0)
         own->shape.section = tuning->section < all ? tuning->section : (int32_t)all;

@@ -164,16 +164,30 @@ int32_t glint_gpu_most_parts(const struct glint_gpu_shape *shape, int32_t own_he
  * / head_dim heads, or more if all that they read fits; without a mask a quarter of that, because blocks of equal
  * length keep the distance that they once have.
  *
+ * Split rows of sm90a: a quarter of that without a mask, and with one up to 1024 keys, where each query head has a key
+ * head of its own. Blocks that run together are then of one head or two, and read the same Q and dO from memory once.
+ * Speed with a quarter on an H100 (bench/results/h100_policies_2026-11-27.csv; an H200 was not asked):
+ *
+ *     queries and keys      512    1024   2048   4096   8192
+ *     192, no mask          1.11   1.09   1.06   1.03   0.99
+ *     192, a mask           1.12   1.05   1.04   0.98   0.94
+ *     256, no mask          1.11   1.05   1.02   1.01   1.00
+ *     256, a mask           1.07   1.02   0.97   1.01   1.03
+ *     256, no mask, 8:1     1.00   0.99
+ *     256, a mask, 8:1      0.92   0.90   0.77
+ *
  * The divisions come one after another, for the product can exceed 2^64. The result is at most all, as the split
  * strategy multiplies it by group. */
-int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim)
+int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel, int32_t part_heads,
+                                   uint32_t head_dim)
 {
-    const int masked = shape->mask_offset < shape->seqlen_k;
-    int64_t longest = shape->seqlen_q > shape->seqlen_k ? shape->seqlen_q : shape->seqlen_k;
-    int64_t fits = SECTION_BYTES / 4 / (longest > 0 ? longest : 1) / (masked ? 1 : part_heads) / (int64_t)head_dim;
-    int64_t least = strategy == GLINT_GPU_SPLIT ? 1 : (masked ? 4096 : 1024) / (int64_t)head_dim + 1;
-    int64_t wanted = fits > least ? fits : least;
-    int64_t all = (int64_t)shape->batch * shape->heads_kv * glint_gpu_parts(shape, part_heads);
+    const int masked = shape->mask_offset < shape->seqlen_k, split = kernel->strategy == GLINT_GPU_SPLIT;
+    const int64_t longest = shape->seqlen_q > shape->seqlen_k ? shape->seqlen_q : shape->seqlen_k, some = longest > 0 ? longest : 1;
+    const int64_t quarters = split && kernel->map_count > 0 && (!masked || (shape->group == 1 && some <= 1024)) ? 1 : 4;
+    const int64_t fits = SECTION_BYTES / 16 * quarters / some / (masked ? 1 : part_heads) / (int64_t)head_dim;
+    const int64_t least = split ? 1 : (masked ? 4096 : 1024) / (int64_t)head_dim + 1;
+    const int64_t wanted = fits > least ? fits : least;
+    const int64_t all = (int64_t)shape->batch * shape->heads_kv * glint_gpu_parts(shape, part_heads);
 
     return (int32_t)(wanted < all ? wanted : all);
 }

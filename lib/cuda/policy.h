@@ -43,7 +43,8 @@ int32_t glint_gpu_persistent_part_heads(const struct glint_gpu_shape *shape, con
 int32_t glint_gpu_most_parts(const struct glint_gpu_shape *shape, int32_t own_heads, uint32_t head_dim);
 
 /* Backward: (part, batch, key head) triples of a section, from 1 to as many as there are. */
-int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, int32_t part_heads, uint32_t strategy, uint32_t head_dim);
+int32_t glint_gpu_backward_section(const struct glint_gpu_shape *shape, const struct glint_gpu_kernel *kernel, int32_t part_heads,
+                                   uint32_t head_dim);
 
 /* The triples of a section in a fused backward whose blocks are persistent: they take turns at dQ through helpers, and
  * seldom wait. In staggered_order of lib/device/warpgroup_backward.h a section has so many columns of heads. */

@@ -155,14 +155,24 @@ START_TEST(sections_of_grouped_heads)
 {
     struct glint_gpu_shape grouped = {.batch = 16, .heads_q = 32, .heads_kv = 4, .group = 8, .seqlen_q = 1024, .seqlen_k = 1024};
     struct glint_gpu_shape single = {.batch = 16, .heads_q = 32, .heads_kv = 32, .group = 1, .seqlen_q = 1024, .seqlen_k = 1024};
-    const int32_t heads = glint_gpu_backward_section(&single, 1, GLINT_GPU_SPLIT, 64);
+    const struct glint_gpu_kernel split = {.strategy = GLINT_GPU_SPLIT}, fused = {.strategy = GLINT_GPU_FUSED};
+    const struct glint_gpu_kernel by_maps = {.strategy = GLINT_GPU_SPLIT, .map_count = 7};
+    const int32_t heads = glint_gpu_backward_section(&single, &split, 1, 64);
     ck_assert_int_eq(heads, (28 << 20) / (4 * 1024 * 64)); /* whose Q and dO, 4 bytes an element of both, fill a section */
-    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 8, GLINT_GPU_SPLIT, 64), 16 * 4); /* all */
-    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 1, GLINT_GPU_FUSED, 64), heads);  /* of 16 * 4 * 8 parts */
-    grouped.mask_offset = 1024;                                                             /* no mask: blocks of equal length */
-    ck_assert_int_eq(glint_gpu_backward_section(&grouped, 8, GLINT_GPU_SPLIT, 64), heads / 8);
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, &split, 8, 64), 16 * 4); /* all */
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, &fused, 1, 64), heads);  /* of 16 * 4 * 8 parts */
+    /* sm90a's split rows: a quarter of them, but under a mask only up to 1024 keys of ungrouped heads */
+    ck_assert_int_eq(glint_gpu_backward_section(&single, &by_maps, 1, 64), heads / 4);
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, &by_maps, 8, 64), 16 * 4);
+    single.seqlen_q = single.seqlen_k = 1025;
+    ck_assert_int_eq(glint_gpu_backward_section(&single, &by_maps, 1, 64), glint_gpu_backward_section(&single, &split, 1, 64));
+    single.mask_offset = 1025;
+    ck_assert_int_eq(glint_gpu_backward_section(&single, &by_maps, 1, 64), (7 << 20) / (4 * 1025 * 64));
+    grouped.mask_offset = 1024; /* no mask: blocks of equal length */
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, &split, 8, 64), heads / 8);
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, &by_maps, 8, 64), heads / 4 / 8);
     grouped = (struct glint_gpu_shape){.batch = 1, .heads_q = GLINT_MAX_EXTENT, .heads_kv = 1, .group = GLINT_MAX_EXTENT};
-    ck_assert_int_eq(glint_gpu_backward_section(&grouped, GLINT_MAX_EXTENT, GLINT_GPU_SPLIT, 8), 1);
+    ck_assert_int_eq(glint_gpu_backward_section(&grouped, &split, GLINT_MAX_EXTENT, 8), 1);
 }
 END_TEST
 
