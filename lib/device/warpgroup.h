@@ -87,15 +87,16 @@ GLINT_DEVICE void load_tile(uint32_t to, const struct tensor_map *map, int32_t r
 /* ---- products ---------------------------------------------------------------------------------------------------- */
 
 /* One step of 16 along the contraction, for accumulators of any shape that a kernel has: both operands in shared
- * memory, `a` K-major, `b` MN-major if so asked; or `a` in registers and `b` MN-major. */
+ * memory, `a` K-major, `b` MN-major if so asked; or `a` in registers and `b` MN-major unless K-major is asked. */
 #define GLINT_PRODUCT(n, element)                                                                                           \
     template <int mn_major> GLINT_DEVICE void multiply_step(element, float(&d)[n / 2], uint64_t a, uint64_t b, int32_t add) \
     {                                                                                                                       \
         wgmma_m64n##n##k16_##element<0, mn_major>(d, a, b, add);                                                            \
     }                                                                                                                       \
+    template <int mn_major = 1>                                                                                             \
     GLINT_DEVICE void multiply_step(element, float(&d)[n / 2], const uint32_t *a, uint64_t b, int32_t add)                  \
     {                                                                                                                       \
-        wgmma_m64n##n##k16_##element##_ra<1>(d, a, b, add);                                                                 \
+        wgmma_m64n##n##k16_##element##_ra<mn_major>(d, a, b, add);                                                          \
     }
 #define GLINT_PRODUCTS(n) GLINT_PRODUCT(n, bf16) GLINT_PRODUCT(n, f16)
 
@@ -128,6 +129,33 @@ GLINT_DEVICE void begin_rows_by_rows(float (&d)[b_tile::rows / 2], uint32_t at_a
     for (int kk = 0; kk < b_tile::columns / 16; ++kk)
         multiply_step<0>(Element{}, d, a + column_step<a_tile>(kk), b + column_step<b_tile>(kk), kk > 0);
     wgmma_commit();
+}
+
+/* The same where the first columns of A come from registers, `words` of a thread, which keep_rows has filled: a product
+ * of 64 columns reads as many bytes of each operand, and shared memory gives no more than that. */
+template <class Element, class a_tile, class b_tile, int words>
+GLINT_DEVICE void begin_kept_by_rows(float (&d)[b_tile::rows / 2], const uint32_t (&kept)[words], uint32_t at_a, uint32_t at_b)
+{
+    const uint64_t a = along_columns<a_tile>(at_a), b = along_columns<b_tile>(at_b);
+
+    wgmma_fence();
+#pragma unroll
+    for (int kk = 0; kk < b_tile::columns / 16; ++kk)
+        if (4 * kk < words)
+            multiply_step<0>(Element{}, d, kept + 4 * kk, b + column_step<b_tile>(kk), kk > 0);
+        else
+            multiply_step<0>(Element{}, d, a + column_step<a_tile>(kk), b + column_step<b_tile>(kk), kk > 0);
+    wgmma_commit();
+}
+
+/* The first columns of a tile's 64 rows as operand A's registers. `warp` is this one's number in its warpgroup. */
+template <class tile, int words> GLINT_DEVICE void keep_rows(uint32_t (&kept)[words], uint32_t at, uint32_t lane, uint32_t warp)
+{
+    const uint32_t from = at + lane_offset_a(lane, tile::rows, tile::chunks) + warp * (16 * tile::width);
+
+#pragma unroll
+    for (int kk = 0; kk < words / 4; ++kk)
+        ldmatrix_x4(kept + 4 * kk, tile_move(from, 0, 2 * kk, tile::rows, tile::chunks));
 }
 
 /* d = A B (add 0) or d += A B, begun: A is 64 rows of weights in registers, one for each row of B. */

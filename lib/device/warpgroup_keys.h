@@ -24,6 +24,11 @@ template <class Variant> struct key_kernel {
         SHARED_COLUMNS = FUSED && BY_COLUMNS ? 128 - HEAD_DIM : 0, /* of dQ, that both warpgroups make */
         /* LSE and delta are read before the wait for what they go with: 1 % at 64 queries, a loss at 128 */
         EARLY = TILE_M == 64,
+        /* words of a thread that hold columns of its own V: as many as spill nothing; lengths take these registers */
+        KEPT = !FUSED || mask_t::LEFT ? 0
+               : HEAD_DIM == 96       ? 20
+               : CAREFUL              ? 0
+                                      : 8,
         STAGGERED = FUSED && staggering<mask_t, TILE_M, TILE_N>::wanted,
         WARPS = 8,  /* that compute */
         STAGES = 2, /* of Q and dO, of a fused variant's dS, and what leaves */
@@ -697,6 +702,11 @@ template <class Variant> struct key_kernel {
                 fence_async_shared();
                 named_sync(BOTH_BARRIER, 32 * WARPS);
             }
+            uint32_t kept_v[KEPT > 0 ? KEPT : 1];
+            auto keep = [&]() {
+                if constexpr (KEPT > 0 && !Blocks::READS)
+                    keep_rows<own_tile>(kept_v, shared + V_AT + own, lane, warp_index() % 4);
+            };
             /* Of a fused variant compiled twice, or three times where some steps round: plain ones, which nearly all
              * are, have no code for masks, NaN and the rounding of dQ. */
             auto make_step = [&](auto kind, int32_t step) {
@@ -729,7 +739,10 @@ template <class Variant> struct key_kernel {
                 begin_rows_by_rows<element, own_tile, query_tile>(s, shared + own, q);
                 do_ring::wait_full(shared, queries);
                 wgmma_hold(dp, TILE_M / 2);
-                begin_rows_by_rows<element, own_tile, query_tile>(dp, shared + V_AT + own, dout);
+                if constexpr (KEPT > 0 && !Blocks::READS)
+                    begin_kept_by_rows<element, own_tile, query_tile>(dp, kept_v, shared + V_AT + own, dout);
+                else
+                    begin_rows_by_rows<element, own_tile, query_tile>(dp, shared + V_AT + own, dout);
 
                 /* P^T = 2^(scale S^T - LSE); each query, a column, has an LSE and a delta. */
                 if (EARLY)
@@ -831,6 +844,7 @@ template <class Variant> struct key_kernel {
                 if (work.steps > 0) {
                     const int32_t more = work.steps - plain.first;
 
+                    keep();
                     if constexpr (Blocks::READS) { /* the last queries may not fill their tile */
 #pragma unroll 1
                         for (int32_t step = 0; step < plain.first;) {
@@ -852,6 +866,8 @@ template <class Variant> struct key_kernel {
                     make_anew(work.steps);
                 }
             } else {
+                if (work.steps > 0)
+                    keep();
 #pragma unroll 1
                 for (int32_t step = 0; step < known().steps;) {
                     make_step(any_step{}, step++);

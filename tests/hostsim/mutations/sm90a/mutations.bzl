@@ -619,6 +619,8 @@ _ROUNDING = [
     _fault("sequences", "only_block_waits_for_a_sum", "a block that is the first and the last one", "place.first = work.key0 == 0, place.last", "place.first = false, place.last", _STUCK, ["accuracy/q1*"]),
     _fault("sequences", "rounds_in_no_block", "which block rounds", "if (work.key0 + TILE_N >= mask().seqlen_k) {", "if (false) {", _ANSWER + _ANY, _WHOLE),
     _fault("sequences", "rounds_in_every_block", "which block rounds", "if (work.key0 + TILE_N >= mask().seqlen_k) {", "if (true) {", _ANSWER + _ANY, _WHOLE),
+    _fault("sequences", "kept_values_of_the_other_warpgroup", "whose V is in registers", "keep_rows<own_tile>(kept_v, shared + V_AT + own, lane, warp_index() % 4);", "keep_rows<own_tile>(kept_v, shared + V_AT + (own ^ own_tile::bytes), lane, warp_index() % 4);", _ANSWER, _WHOLE),
+    _fault("sequences", "kept_values_of_the_first_warp", "which rows of V a warp has in registers", "warp * (16 * tile::width)", "warp * 0", _ANSWER, _WHOLE),
 ]
 
 _SEQUENCES = [
