@@ -686,10 +686,12 @@ static void many(struct subject *subject, const struct shape *shape)
     b.side[0].all = true;
     b.side[1].all = !paged;
     run_batch(e, &memory, &b, stride, false);
+    b.side[0].first[b.count / 2] = -1; /* which is the end of the sequence before, too, where all of its rows count */
+    if (!divided && !step)
+        run_batch(e, &memory, &b, 4 * stride, false);
     for (int i = 0; i < b.count; i++)
         b.side[0].used[i] = (int32_t)within(i % 5, 0, b.side[0].first[i + 1] - b.side[0].first[i]);
     b.side[0].all = false;
-    b.side[0].first[b.count / 2] = -1;
     if (!divided)
         run_batch(e, &memory, &b, 4 * stride, false);
     check_device_release_all();
