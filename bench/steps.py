@@ -262,9 +262,10 @@ def law(plain=LAW):
         k, v = narrowed(k16, kv), narrowed(v16, kv)
         how = dict(mask=BAND if window else CAUSAL, window=(window - 1, 0) if window else (0, 0), softcap=softcap, row="step")
         whole = Call(q, k, v, **how)()
-        if forced and kv is None and any(name.endswith(f"_d{dim}_causal__{other}_step_{TILES[other]}") for other in TILES for name in names() if other != family):
+        kind = f"{NARROW[kv][1]}_" if kv else ""
+        if forced and any(name == f"fwd_bf16_{kind}d{dim}_causal__{other}_step_{TILES[other]}" for other in TILES for name in names() if other != family):
             twin = Call(q, k, v, **{**how, "row": next(other for other in TILES if other != family)})()
-            print(f"  d{dim} {heads}:{heads_kv} {rows} tokens, window {window}, softcap {softcap}: beside {twin.row.split('__')[1]} O "
+            print(f"  {kind}d{dim} {heads}:{heads_kv} {rows} tokens, window {window}, softcap {softcap}: beside {twin.row.split('__')[1]} O "
                   f"{'has the same bits' if same(twin.o, whole.o) else 'differs'}, LSE {'has the same bits' if same(twin.lse, whole.lse) else 'differs'}", flush=True)
 
         def compare(name, o, lse, low, high):

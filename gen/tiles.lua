@@ -69,6 +69,7 @@ end
 -- is the one that the tile was chosen for, or nil when the model made it; and where the measured tile would spill with
 -- what is set, `instead_of`, that tile's part of a name, and `spills_with`, the fields.
 function tiles.of(family, key, targets, set)
+  if family.proposes and not family.proposes(key) then return {} end
   local data = require("gen.tiles." .. family.name)
   local by_head_dim, found, place, self_made = data[family.list and family.list(key) or key.pass], {}, {}, {}
   local function add(id, target, make)

@@ -193,7 +193,7 @@ end
 function sm80.complete(record)
   record.warps, record.blocks_per_sm = record.warps or 4, record.blocks_per_sm or (not is_step(record) and 1 or nil)
   record.math = record.math or (record.dtype == "f32" and "tf32" or nil)
-  local whole = record.narrow and 2 * FRAGMENT or FRAGMENT -- of 8 bits: an ldmatrix has two fragments
+  local whole = record.narrow and record.pass == "dec" and 2 * FRAGMENT or FRAGMENT -- of 8 bits: an ldmatrix has two fragments
   record.padded_dim = record.padded_dim or (record.head_dim + whole - 1) // whole * whole
   record.threads = 32 * record.warps
   local takes_lengths = record.pass == "fwd" or (record.pass == "bwd" and record.strategy == "split")
@@ -231,6 +231,9 @@ function sm80.takes(record)
   set.max_logit = record.max_logit or nil
   return set
 end
+
+--- Whether `key` has tiles that no spec asks for: forward over 8 bits has a step's alone.
+function sm80.proposes(key) return key.kv_dtype == "same" or key.pass ~= "fwd" end
 
 --- The list of measured tiles for `key`. Forward with a tree is for few queries, and its bits take registers.
 function sm80.list(key) return key.pass == "fwd" and axes.field(key, "mask", "tree_bits") and "trees" or key.pass end
@@ -332,8 +335,10 @@ local function check_forward(record, report)
   end
 end
 
---- Of 8 bits K and V are read by decode in bf16 alone.
-function sm80.lacks(key) return key.narrow and not (key.pass == "dec" and key.dtype == "bf16") end
+--- K and V of 8 bits are read in bf16 alone, by decode and by a step.
+function sm80.lacks(key)
+  return key.narrow and (key.dtype ~= "bf16" or key.pass == "bwd" or key.pass == "fwd" and not step.tile(key))
+end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm80.check(record, report)
@@ -354,6 +359,7 @@ function sm80.check(record, report)
     report("m", ("%d queries are not whole fragments of %d"):format(record.m, FRAGMENT),
       below > 0 and ("%d or %d"):format(below, below + FRAGMENT) or tostring(FRAGMENT))
   elseif record.pass == "fwd" then
+    if record.narrow and not is_step(record) then report("step", "decode and a step alone read K and V of 8 bits", "step = true") end
     if not is_step(record) then check_forward(record, report) end
   elseif record.pass == "bwd" then
     backward.check(record, report)

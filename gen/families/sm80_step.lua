@@ -8,13 +8,15 @@ local ROWS, WARPS, KEYS = 16, 4, 128     -- of a warp, of a block, of a tile: sm
 local CACHE_FROM, CACHE_UP_TO = 9, 256   -- queries against a cache that it is for: fewer are decode's
 local MOST_DIM = 128                     -- beyond it scores of a tile's keys and O would spill registers
 local UNIT_BYTES, RUN_BYTES, RUN = 4 * 24, 8, 16 -- of the unit at hand; of where runs of 16 keys of a tile lie
+local SCALES_BYTES = 2 * 4               -- of a key's K and V, where they are of 8 bits
 
 local step = { takes = shared.takes }
 
 --- The tile for `key`, of any head dim, or nil.
 function step.tile(key)
-  local goes = key.pass == "fwd" and key.dtype ~= "f32" and key.kv_dtype == "same" and not axes.field(key, "mask", "intervals") and
-    not axes.field(key, "bias", "biased") and key.head_dim <= MOST_DIM
+  local goes = key.pass == "fwd" and key.dtype ~= "f32" and not axes.field(key, "mask", "intervals") and
+    not axes.field(key, "bias", "biased") and key.head_dim <= MOST_DIM and
+    (key.kv_dtype == "same" or key.dtype == "bf16" and key.head_dim % ROWS == 0)
   if not goes then return nil end
   return { step = true, m = ROWS * WARPS, n = KEYS, warps = WARPS }
 end
@@ -24,8 +26,10 @@ function step.how(record) return shared.how("sm80", record) end
 --- Parts of the shared memory of a block.
 function step.parts(record, tile)
   local d, bytes = record.padded_dim, record.dtype_bytes
-  return { tile("Q", 1, record.m, d, bytes), tile("K, V", 2, record.n, d, bytes), { "unit", UNIT_BYTES },
+  local parts = { tile("Q", 1, record.m, d, bytes), tile("K, V", 2, record.n, d, bytes), { "unit", UNIT_BYTES },
     { "runs of keys", RUN_BYTES * (record.n // RUN) } }
+  if record.narrow then parts[5] = { "scales", SCALES_BYTES * record.n } end
+  return parts
 end
 
 --- Fills in what follows from the tile's fields. Makes no checks.
@@ -53,7 +57,10 @@ function step.check(record, report)
   if record.intervals then report("masks", "a step has no kernel for intervals", 'masks without "interval" and "tree"') end
   if record.biased then report("biases", "a step adds nothing to scores", 'biases = { "none" }') end
   if record.dtype == "f32" then report("m", "a step's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
-  if record.narrow then report("m", "K and V of 8 bits would have to be widened in shared memory", 'kv_dtypes = { "same" }') end
+  if record.narrow and record.dtype == "f16" then report("m", "K and V of 8 bits are widened to bf16", 'dtypes = { "bf16" }') end
+  if record.narrow and record.head_dim % ROWS ~= 0 then
+    report("head_dim", ("copies of 8 bits are of 16 numbers, and a row has %d"):format(record.head_dim), "a multiple of 16")
+  end
   if record.warps ~= WARPS or record.m ~= ROWS * WARPS then
     report("m", "four warps have 16 rows each", "m = 64, warps = 4")
   end

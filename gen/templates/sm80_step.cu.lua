@@ -4,6 +4,7 @@ namespace
 {
 struct variant {
     typedef struct ${dtype} element;
+    typedef decode::${kv_dtype} stored; /* elements of K and V */
     typedef ${band} mask;
     typedef struct ${score} score;
     enum {

@@ -4,17 +4,22 @@
  *
  * There is one tile of K and one of V in shared memory. K of the next tile comes while weights are made and multiplied,
  * and V while the next scores are. Another block of the multiprocessor fills what time is left. O of the spans before
- * waits in the workspace, behind the slots. */
+ * waits in the workspace, behind the slots.
+ *
+ * K and V of 8 bits come as bytes into the rooms of their elements, each row's into the row's own, and each lane widens
+ * what it has copied. A row is copied by one warp, so nothing but that warp's reads need to be over. */
 #ifndef GLINT_DEVICE_STEP_ROWS_H
 #define GLINT_DEVICE_STEP_ROWS_H
 
 #include "lib/device/fragment.h"
 #include "lib/device/score.h"
 #include "lib/device/step_plan.h"
+#include "lib/device/step_scales.h"
 #include "lib/device/values.h"
 
 template <class Variant> struct step_rows {
     typedef typename Variant::element element;
+    typedef typename Variant::stored stored; /* elements of K and V in memory */
     typedef typename Variant::mask mask_t;
     typedef typename Variant::score score_t;
     enum {
@@ -30,15 +35,20 @@ template <class Variant> struct step_rows {
     typedef step_order<HEAD_DIM, TILE_N, Variant::FIRST_SPAN, mask_t, WARPS> order;
     typedef struct tile<element, 16 * WARPS, HEAD_DIM, Variant::PAGE_CHUNKS> q_tile;
     typedef struct tile<element, TILE_N, HEAD_DIM, Variant::PAGE_CHUNKS> k_tile; /* of V, too */
+    typedef tile_scales<TILE_N, stored> scales;
     enum {
         K_AT = q_tile::BYTES,
         V_AT = K_AT + k_tile::BYTES,
         UNIT_AT = V_AT + k_tile::BYTES,
         RUNS_AT = UNIT_AT + 4 * UNIT_WORDS, /* where the runs of a tile lie, whose copies come next */
-        END = RUNS_AT + TILE_N / RUN * 8,
+        SCALES_AT = RUNS_AT + TILE_N / RUN * 8,
+        END = SCALES_AT + (stored::WIDENED ? (int)scales::BYTES : 0),
+        BYTE_CHUNKS = HEAD_DIM / 16, /* of 16 numbers of 8 bits: a lane copies as many of a tile */
         STEPS = q_tile::DIM / element::K_STEP,
+        HAS_SPECIAL = !stored::WIDENED || stored::HAS_NAN, /* V may have NaN */
         KEPT = Variant::Q_KEPT, /* steps along head_dim whose fragments of Q stay in registers */
     };
+    static_assert(!stored::WIDENED || (TILE_N == THREADS && HEAD_DIM % 16 == 0), "a key a thread, whole chunks of 8 bits");
     typedef float scores_t[TILE_N / 2];
     typedef float output_t[q_tile::DIM / 2];
 
@@ -74,6 +84,26 @@ template <class Variant> struct step_rows {
         return thread_index() < TILE_N / RUN;
     }
 
+    /* Where row `row` of a tile whose runs wait in shared memory begins in K or V. */
+    GLINT_DEVICE const char *row_of_run(const struct glint_gpu_view &view, uint32_t shared, int32_t head, uint32_t row,
+                                        const int64_t bytes)
+    {
+        const uint32_t run = shared + RUNS_AT + row / RUN * 8;
+
+        return view_row(&view, (int32_t)ld_shared_u32(run + 4), head, (int32_t)(ld_shared_u32(run) + row % RUN), bytes);
+    }
+
+    /* The i-th chunk of 16 bytes that a lane copies, of the rows of its warp. */
+    struct byte_chunk {
+        uint32_t row, chunk;
+    };
+    GLINT_DEVICE struct byte_chunk byte_chunk_of(const uint32_t i)
+    {
+        const uint32_t index = 32 * i + lane_index();
+
+        return {warp_index() * 32 + index / BYTE_CHUNKS, index % BYTE_CHUNKS};
+    }
+
     /* Begins the copy of tile `tile` of K or V, whose runs wait in shared memory; keys from `keys` on become zeros. */
     GLINT_DEVICE void copy_keys(const struct glint_gpu_view &view, uint32_t shared, uint32_t to, int32_t head, int32_t tile,
                                 int32_t keys)
@@ -81,20 +111,66 @@ template <class Variant> struct step_rows {
         const uint32_t chunk = thread_index() % k_tile::PAGE_CHUNKS, first = thread_index() / k_tile::PAGE_CHUNKS;
         const int32_t valid = keys - tile * TILE_N;
 
+        if constexpr (stored::WIDENED) {
 #pragma unroll
-        for (uint32_t i = 0; i < (uint32_t)TILE_N * k_tile::PAGE_CHUNKS / THREADS; ++i) {
-            const uint32_t row = first + i * (THREADS / k_tile::PAGE_CHUNKS), run = shared + RUNS_AT + row / RUN * 8;
-            const char *from =
-                view_row(&view, (int32_t)ld_shared_u32(run + 4), head, (int32_t)(ld_shared_u32(run) + row % RUN), element::BYTES) +
-                chunk * 16;
+            for (uint32_t i = 0; i < BYTE_CHUNKS; ++i) {
+                const struct byte_chunk at = byte_chunk_of(i);
 
-#pragma unroll
-            for (uint32_t page = 0; page < k_tile::PAGES; ++page) {
-                const uint32_t column = page * k_tile::PAGE_CHUNKS;
-
-                cp_async_16(to + tile_offset<k_tile>(row, column + chunk), from + column * 16,
-                            (int32_t)row < valid && (k_tile::ROW_CHUNKS == k_tile::CHUNKS || column + chunk < k_tile::ROW_CHUNKS));
+                cp_async_16(to + tile_offset<k_tile>(at.row, at.chunk), row_of_run(view, shared, head, at.row, 1) + at.chunk * 16,
+                            (int32_t)at.row < valid);
             }
+        } else {
+#pragma unroll
+            for (uint32_t i = 0; i < (uint32_t)TILE_N * k_tile::PAGE_CHUNKS / THREADS; ++i) {
+                const uint32_t row = first + i * (THREADS / k_tile::PAGE_CHUNKS);
+                const char *from = row_of_run(view, shared, head, row, element::BYTES) + chunk * 16;
+
+#pragma unroll
+                for (uint32_t page = 0; page < k_tile::PAGES; ++page) {
+                    const uint32_t column = page * k_tile::PAGE_CHUNKS;
+
+                    cp_async_16(to + tile_offset<k_tile>(row, column + chunk), from + column * 16,
+                                (int32_t)row < valid && (k_tile::ROW_CHUNKS == k_tile::CHUNKS || column + chunk < k_tile::ROW_CHUNKS));
+                }
+            }
+        }
+    }
+
+    /* The lane's own bytes of a tile of K or V have come, and become its elements; NaN stays NaN. */
+    GLINT_DEVICE void widen_keys(const struct glint_gpu_step &p, uint32_t tile)
+    {
+        if constexpr (stored::WIDENED) {
+            const auto signs = stored::unknown_signs(p.base);
+            uint32_t words[BYTE_CHUNKS][4];
+
+#pragma unroll
+            for (uint32_t i = 0; i < BYTE_CHUNKS; ++i)
+                ld_shared_u32x4(words[i], tile + tile_offset<k_tile>(byte_chunk_of(i).row, byte_chunk_of(i).chunk));
+            warp_sync(); /* before a row's elements are where its bytes were */
+#pragma unroll
+            for (uint32_t i = 0; i < BYTE_CHUNKS; ++i)
+#pragma unroll
+                for (uint32_t half = 0; half < 2; ++half) {
+                    /* Lanes of a row's second half begin with the other one, so that eight lanes write to eight banks. */
+                    const struct byte_chunk at = byte_chunk_of(i);
+                    const uint32_t part = half ^ (at.chunk / 4 % 2);
+                    const uint32_t low = part ? words[i][2] : words[i][0], high = part ? words[i][3] : words[i][1];
+                    uint32_t v[4];
+
+                    decode::widen_word<stored>(v, low, signs);
+                    decode::widen_word<stored>(v + 2, high, signs);
+                    if constexpr (stored::HAS_NAN) {
+                        uint32_t codes = 0;
+
+                        decode::look_for_nan(low, codes);
+                        decode::look_for_nan(high, codes);
+                        if ((codes & 0x80808080u) != 0) {
+                            decode::put_nan(v, low);
+                            decode::put_nan(v + 2, high);
+                        }
+                    }
+                    st_shared_u32x4(tile + tile_offset<k_tile>(at.row, 2 * at.chunk + part), v);
+                }
         }
     }
 
@@ -149,6 +225,7 @@ template <class Variant> struct step_rows {
         bool special = false;
         struct span_row before[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}}, own[2];
         struct kept_rows<1, KEPT> q_kept;
+        struct key_scales own_scales; /* of this thread's key of the next tile */
         struct softmax_rows rows;
         scores_t s;
         output_t o;
@@ -159,10 +236,17 @@ template <class Variant> struct step_rows {
                 o[i] = 0.0f;
         };
         auto is_cut = [&](int32_t tile) { return tile >= first_cut || (LEFT && tile < whole_from); };
+        auto load_scales = [&](int32_t tile) {
+            if constexpr (stored::WIDENED)
+                own_scales = scales_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head_kv,
+                                           tile * TILE_N + (int32_t)thread_index(), keys);
+        };
         auto soften = [&](int32_t tile) {
             float shift[2], factor[2] = {1.0f, 1.0f};
             const int32_t first_key = tile * TILE_N + 2 * (int32_t)(lane % 4);
 
+            if constexpr (stored::WIDENED)
+                scales::scale_scores(shared + SCALES_AT, s);
             change_scores(s, score_t::of(p.base));
             if (tile >= cut) {
                 const int32_t from_first[2] = {last[0] - first_key, last[1] - first_key};
@@ -177,6 +261,8 @@ template <class Variant> struct step_rows {
             if (follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale))
                 rescale<q_tile::DIM>(o, factor);
             make_weights<TILE_N>(rows, s, shift, scale);
+            if constexpr (stored::WIDENED)
+                scales::scale_weights(shared + SCALES_AT, s, tile >= cut || (LEFT && tile < whole_from));
         };
         /* Of the span that ends. */
         auto take_rows = [&]() {
@@ -248,7 +334,9 @@ template <class Variant> struct step_rows {
             cp_async_commit();
             copy_keys(p.base.v, shared, shared + V_AT, head_kv, begin, keys);
             cp_async_commit();
+            load_scales(begin);
             cp_async_wait(1);
+            widen_keys(p, shared + K_AT);
             /* Powers of two of positive multiples: a negative scale goes into Q. */
             if (p.base.shape.scale_log2 < 0.0f)
                 negate_tile<q_tile, THREADS>(shared);
@@ -264,6 +352,7 @@ template <class Variant> struct step_rows {
 
             if (tile > begin) {
                 cp_async_wait(1); /* K of this tile has arrived */
+                widen_keys(p, shared + K_AT);
                 block_sync();
             }
             if (has_run() && tile + 1 < end)
@@ -272,6 +361,10 @@ template <class Variant> struct step_rows {
                 multiply_rows<q_tile, k_tile>(fragments_of(s), q_kept, q_lane, k_lane);
             if (has_run() && tile + 1 < end)
                 put_run(shared, run);
+            if constexpr (stored::WIDENED) {
+                scales::put(shared + SCALES_AT, thread_index(), own_scales);
+                load_scales(tile + 1);
+            }
             block_sync(); /* no warp reads K any more */
             if (tile + 1 < end)
                 copy_keys(p.base.k, shared, shared + K_AT, head_kv, tile + 1, keys);
@@ -279,7 +372,10 @@ template <class Variant> struct step_rows {
             if (sees)
                 soften(tile);
             cp_async_wait(1); /* V of this tile has arrived */
-            if (RIGHT && is_cut(tile)) {
+            widen_keys(p, shared + V_AT);
+            if (RIGHT && HAS_SPECIAL && is_cut(tile)) {
+                if constexpr (stored::WIDENED)
+                    block_sync(); /* a thread looks at what others have widened */
                 if (block_any(find_special<k_tile, THREADS>(shared + V_AT))) {
                     special = true;
                     clear_special<k_tile, THREADS>(shared + V_AT);
@@ -310,7 +406,7 @@ template <class Variant> struct step_rows {
                 const int32_t first_tile = side == 0 ? max(from, first_cut) : from;
                 const int32_t end_tile = side == 0 ? to : min(to, min(whole_from, first_cut));
 
-                add_special_of<element, decode::same>(
+                add_special_of<element, stored>(
                     columns_of(o), p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head_kv, first_tile * TILE_N,
                     min(end_tile * TILE_N, keys),
                     [&](const int half, int32_t key) { return (!LEFT || key >= query_of(half) + mask.left) && key <= last[half]; });

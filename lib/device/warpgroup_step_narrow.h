@@ -6,13 +6,12 @@
  * so that three hold what is multiplied and the next one. Bytes come in pieces of PIECE keys through a ring of their
  * own, and the warps that widen take pieces in turn.
  *
- * Scores are multiplied by the scales of their keys, weights by those of V before they are rounded, as in
- * decode/products.h: then a hidden key's scale plays no part, whatever it is. A tile's scales lie as a thread's columns
- * of an accumulator do, four at a time. NaN is widened to a finite number: where no row has such a key hidden, those
- * who widen put NaN into the tile, else V's go to the rows that see them at the end (add_special_of). */
+ * step_scales.h says what scales do. NaN is widened to a finite number: where no row has such a key hidden, those who
+ * widen put NaN into the tile, else V's go to the rows that see them at the end (add_special_of). */
 #ifndef GLINT_DEVICE_WARPGROUP_STEP_NARROW_H
 #define GLINT_DEVICE_WARPGROUP_STEP_NARROW_H
 
+#include "lib/device/step_scales.h"
 #include "lib/device/warpgroup_step_load.h"
 
 template <class Variant> struct narrow_step_layout : step_shape<Variant> {
@@ -20,6 +19,7 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
     typedef typename shape::element element;
     typedef typename shape::stored stored;
     typedef typename shape::key_tile key_tile;
+    typedef tile_scales<shape::TILE_N, stored> scales;
     enum {
         HEAD_DIM = shape::HEAD_DIM,
         TILE_N = shape::TILE_N,
@@ -37,20 +37,19 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         PIECES = Variant::PIECES, /* of K and V, in memory's bytes */
         ROW_PAIRS = HEAD_DIM / 8, /* of words of a row */
         SCALES = 2,               /* tiles of keys whose scales are there */
-        SCALE_BYTES = TILE_N * 4, /* of K or of V */
         K_AT = shape::K_AT,
         PIECES_AT = K_AT + STAGES * key_tile::bytes,
         FOLDED_IN_SHARED = 1,
         FOLDED_AT = PIECES_AT + PIECES * PIECE_BYTES,
         SCALES_AT = FOLDED_AT + STEP_ROWS * HEAD_DIM * 4,
-        Q_FULL = SCALES_AT + SCALES * 2 * SCALE_BYTES,
+        Q_FULL = SCALES_AT + SCALES * scales::BYTES,
         Q_EMPTY = Q_FULL + 16,
     };
     typedef stage_ring<STAGES, key_tile::bytes, K_AT, Q_EMPTY + 16> tile_ring;
     typedef tile_ring key_ring;
     typedef tile_ring value_ring;
     typedef stage_ring<PIECES, PIECE_BYTES, PIECES_AT, tile_ring::end> piece_ring;
-    typedef stage_ring<SCALES, 2 * SCALE_BYTES, SCALES_AT, piece_ring::end> scale_ring;
+    typedef stage_ring<SCALES, scales::BYTES, SCALES_AT, piece_ring::end> scale_ring;
     enum {
         SPECIAL = scale_ring::end, /* what each warp that widens found in a stage: NaN that it left out */
         UNITS_AT = SPECIAL + 16 * STAGES,
@@ -113,38 +112,15 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         step++;
     }
 
-    /* Where the scales of key `key` of a tile are: a thread has columns 8 i + 2 (lane & 3) + {0, 1}. */
-    GLINT_DEVICE uint32_t scale_offset(uint32_t key)
-    {
-        return (key / 16 * 16 + key / 2 % 4 * 4 + key / 8 % 2 * 2 + key % 2) * 4;
-    }
-    /* take(i, scale) for each number i of an accumulator. */
-    template <class take_t> GLINT_DEVICE void for_scales(uint32_t scales, const take_t &take)
-    {
-#pragma unroll
-        for (int i = 0; i < TILE_N / 2; i += 8) {
-            uint32_t of_keys[4];
-
-            ld_shared_u32x4(of_keys, scales + lane_index() % 4 * 16 + i * 8);
-#pragma unroll
-            for (int j = 0; j < 8; ++j)
-                take(i + j, float_of(of_keys[j / 4 * 2 + j % 2]));
-        }
-    }
     GLINT_DEVICE void scale_scores(uint32_t shared, uint32_t step, float (&s)[TILE_N / 2])
     {
         scale_ring::wait_full(shared, ring_at(step));
-        for_scales(scale_ring::tile(shared, ring_at(step)), [&](const int i, float of_key) { s[i] *= of_key; });
+        scales::scale_scores(scale_ring::tile(shared, ring_at(step)), s);
     }
     /* hidden: some weights are 0 because their keys are hidden. */
     GLINT_DEVICE void scale_weights(uint32_t shared, uint32_t &step, float (&s)[TILE_N / 2], bool hidden)
     {
-        const uint32_t scales = scale_ring::tile(shared, ring_at(step)) + SCALE_BYTES;
-
-        if (hidden)
-            for_scales(scales, [&](const int i, float of_key) { s[i] = s[i] == 0.0f ? 0.0f : s[i] * of_key; });
-        else
-            for_scales(scales, [&](const int i, float of_key) { s[i] *= of_key; });
+        scales::scale_weights(scale_ring::tile(shared, ring_at(step)), s, hidden);
         warp_sync();
         if (lane_index() == 0)
             mbarrier_arrive(scale_ring::empty(shared, ring_at(step)));
@@ -226,12 +202,8 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
                 continue;
             uint32_t v[4];
             ld_shared_u32x4(v, at);
-#pragma unroll
-            for (int j = 0; j < 4; ++j) {
-                const uint32_t nan = decode::nan_bits(bits_of(words[j / 2])) >> 16 * (j % 2);
-
-                v[j] |= ((nan & 0x80u) >> 7) * 0x7fffu | ((nan & 0x8000u) >> 15) * 0x7fff0000u;
-            }
+            decode::put_nan(v, bits_of(words[0]));
+            decode::put_nan(v + 2, bits_of(words[1]));
             st_shared_u32x4(at, v);
         }
     }
@@ -281,7 +253,7 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
 
     /* The scales of keys lane + 32 j of a tile, on their way. */
     struct lane_scales {
-        float k[TILE_N / 32], v[TILE_N / 32];
+        struct key_scales of[TILE_N / 32];
     };
 
     GLINT_DEVICE void begin_scales(struct lane_scales &own, const struct glint_gpu_step &p, uint32_t unit, int32_t tile,
@@ -290,18 +262,9 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         const int32_t keys = tile < end ? unit_word(unit, UNIT_KEYS) : 0, head = unit_word(unit, UNIT_HEAD) / p.parts;
 
 #pragma unroll
-        for (int j = 0; j < TILE_N / 32; ++j) {
-            const int32_t key = tile * TILE_N + 32 * j + (int32_t)lane_index();
-
-            own.k[j] = own.v[j] = 0.0f;
-            if (key < keys) {
-                const struct key_place at = place_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), key);
-                const int64_t index = at.batch * p.scales.unit + head * p.scales.head + at.row * (int64_t)p.scales.row;
-
-                own.k[j] = ld_global_f32(p.scales.k + index);
-                own.v[j] = ld_global_f32(p.scales.v + index);
-            }
-        }
+        for (int j = 0; j < TILE_N / 32; ++j)
+            own.of[j] = scales_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head,
+                                      tile * TILE_N + 32 * j + (int32_t)lane_index(), keys);
     }
 
     GLINT_DEVICE void put_scales(uint32_t shared, const struct ring &c, const struct lane_scales &own)
@@ -310,10 +273,8 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
 
         scale_ring::wait_empty(shared, c);
 #pragma unroll
-        for (uint32_t j = 0; j < TILE_N / 32; ++j) {
-            st_shared_f32(at + scale_offset(32 * j + lane_index()), own.k[j] * stored::UNIT);
-            st_shared_f32(at + SCALE_BYTES + scale_offset(32 * j + lane_index()), own.v[j] * stored::UNIT);
-        }
+        for (uint32_t j = 0; j < TILE_N / 32; ++j)
+            scales::put(at, 32 * j + lane_index(), own.of[j]);
         warp_sync();
         if (lane_index() == 0)
             mbarrier_arrive(scale_ring::full(shared, c));

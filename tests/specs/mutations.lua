@@ -15,7 +15,7 @@ return {
       tiles = {
         fwd = {
           { m = 32, n = 32, warps = 2, q_kept = 1 },
-          [64] = { { m = 32, n = 32, warps = 2, q_kept = 1 }, { step = true, m = 64, n = 128, span = 128, masks = { "causal" } } },
+          [64] = { { m = 32, n = 32, warps = 2, q_kept = 1, kv_dtypes = { "same" } }, { step = true, m = 64, n = 128, span = 128, masks = { "causal" } } },
           [128] = { { m = 32, n = 32, warps = 4, d_split = 2 } },
         },
         bwd = {
@@ -43,7 +43,8 @@ return {
     { pass = "dec", kv_dtype = "e4m3", head_dim = 128, reason = "of 16 bits one with pages, one without and one of ragged sequences" },
     { pass = "dec", kv_dtype = "same", head_dim = 32, reason = "the one of 8 bits" },
     { pass = "dec", kv_dtype = "e4m3", head_dim = { 40, 64 }, reason = "the others" },
-    { pass = "fwd", kv_dtype = "e4m3", reason = "no kernels yet" },
+    { pass = "fwd", kv_dtype = "e4m3", head_dim = { 32, 40, 128 }, reason = "a step's alone" },
+    { pass = "fwd", kv_dtype = "e4m3", mask = { "none", "band" }, reason = "and under one mask" },
   },
   override = {
     { family = "sm80", pass = "fwd", head_dim = 40, mask = "causal", set = { max_logit = true }, reason = "faults of the largest logit" },

@@ -8,7 +8,7 @@ return {
   masks = { "none", "causal", "band" },
   softcaps = { "none", "softcap" },
   families = {
-    sm80 = { archs = { 80 }, kv_dtypes = { "same" }, head_dims = { 40, 64 }, tiles = { fwd = { { step = true, m = 64, n = 128, span = 128 } } } },
+    sm80 = { archs = { 80 }, head_dims = { 40, 64, 80 }, tiles = { fwd = { { step = true, m = 64, n = 128, span = 128 } } } },
     sm90a = { archs = { "90a" }, head_dims = { 64, 80, 256 }, tiles = { fwd = {
       [64] = {
         { m = 128, n = 128, schedule = "step", span = 128, stages = 4, kv_dtypes = { "same" } },
@@ -22,7 +22,10 @@ return {
     { head_dim = 40, dtype = "f16", reason = "64 has it" },
     { head_dim = 40, mask = { "none", "band" }, reason = "the same" },
     { head_dim = 40, softcap = "softcap", reason = "the same" },
-    { head_dim = { 80, 256 }, kv_dtype = { "i8", "e4m3" }, reason = "a step over 8 bits has no kernel for them" },
+    { head_dim = 40, kv_dtype = { "i8", "e4m3" }, reason = "rows of 8 bits are copied by 16 numbers" },
+    { family = "sm90a", head_dim = { 80, 256 }, kv_dtype = { "i8", "e4m3" }, reason = "a step over 8 bits has no kernel for them" },
+    { family = "sm80", head_dim = 80, kv_dtype = { "same", "e4m3" }, reason = "64 has it, and 80 an odd number of chunks of int8" },
+    { family = "sm80", head_dim = 80, mask = { "none", "band" }, reason = "64 has it" },
     { dtype = "f16", kv_dtype = { "i8", "e4m3" }, reason = "K and V of 8 bits are widened to bf16" },
     { dtype = "f16", mask = { "none", "causal" }, reason = "the one with a window does more" },
     { dtype = "f16", softcap = "none", reason = "and the one with a softcap" },

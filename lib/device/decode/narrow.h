@@ -100,6 +100,17 @@ GLINT_DEVICE bool has_nan(uint32_t word)
     return nan_bits(word) != 0;
 }
 
+/* What widen_word made of a word gets NaN where a byte is NaN. */
+GLINT_DEVICE void put_nan(uint32_t *to, uint32_t word)
+{
+#pragma unroll
+    for (int i = 0; i < 2; ++i) {
+        const uint32_t nan = nan_bits(word) >> 16 * i;
+
+        to[i] |= ((nan & 0x80u) >> 7) * 0x7fffu | ((nan & 0x8000u) >> 15) * 0x7fff0000u;
+    }
+}
+
 /* Scores with keys that hold a NaN are NaN. Seldom: it reads K again. */
 template <class S> GLINT_DEVICE void add_nan_of_keys(typename S::scores_t &s, uint32_t k_tile, uint32_t warp)
 {

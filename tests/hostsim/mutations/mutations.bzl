@@ -1588,4 +1588,22 @@ _STEP = [
     _fault("step", "step_special_values_lost", "and come back to the rows that see them", "special = true;", ";", _ANSWER, cases = ["special/nan_in_V", "special/inf_in_V"]),
 ]
 
-MUTATIONS = _ORDER + _MEMORY + _ARITHMETIC + _DECODE + _HARMLESS + _BIAS + _STEP
+_STEP_NARROW_CASES = ["accuracy/sinks", "accuracy/square_bottom_right", "accuracy/gqa_8_2", "accuracy/bottom_right_long_keys", "accuracy/batch_3"]
+
+_STEP_NARROW = [
+    _fault("step_narrow", "step_scores_not_scaled", "the scales of K", "scales::scale_scores(shared + SCALES_AT, s);", ";", _ANSWER, cases = _STEP_NARROW_CASES),
+    _fault("step_narrow", "step_weights_not_scaled", "the scales of V", "scales::scale_weights(shared + SCALES_AT, s, tile >= cut || (LEFT && tile < whole_from));", ";", _ANSWER, cases = _STEP_NARROW_CASES),
+    _fault("step_narrow", "step_scales_of_another_tile", "a tile's scales are its own", "load_scales(tile + 1);", "load_scales(tile);", _ANSWER, cases = ["accuracy/*"]),
+    _fault("step_narrow", "step_scales_of_another_column", "where a key's scale lies", "key / 8 % 2 * 2 + key % 2", "key % 2 * 2 + key / 8 % 2", _ANSWER, cases = _STEP_NARROW_CASES),
+    _fault("step_narrow", "step_scale_of_a_hidden_key", "a hidden value's scale, whatever it is, plays no part", "s[i] == 0.0f ? 0.0f : s[i] * of_key", "s[i] * of_key", _ANSWER, cases = ["special/*"]),
+    _fault("step_narrow", "step_scales_of_another_batch", "where a batch's scales lie", "at.batch * p.scales.unit", "0 * p.scales.unit", _ANSWER, cases = ["accuracy/*", "lengths/bottom_right"]),
+    _fault("step_narrow", "step_bytes_over_what_is_read", "bytes stay until a row's are read", "warp_sync(); /* before a row's elements", "; /* before a row's elements", ["race"], cases = _STEP_NARROW_CASES),
+    _fault("step_narrow", "step_bytes_of_another_warp", "a warp copies rows of its own", "warp_index() * 32 + index / BYTE_CHUNKS", "warp_index() * 16 + index / BYTE_CHUNKS", ["race", "answer", "uninitialised", "pending"], cases = _STEP_NARROW_CASES),
+    _fault("step_narrow", "step_halves_of_a_chunk", "which half of 16 bytes goes where", "tile_offset<k_tile>(at.row, 2 * at.chunk + part)", "tile_offset<k_tile>(at.row, 2 * at.chunk + 1 - part)", _ANSWER, cases = _STEP_NARROW_CASES),
+    _fault("step_narrow", "step_nan_of_bytes_lost", "NaN of e4m3 stays NaN", "decode::put_nan(v, low);\n                            decode::put_nan(v + 2, high);", ";", _ANSWER, cases = ["special/nan_in_K", "special/nan_in_V"]),
+    _fault("step_narrow", "step_nan_of_values_not_looked_for", "NaN leaves a tile of V that is cut", "if (RIGHT && HAS_SPECIAL && is_cut(tile))", "if (RIGHT && !stored::WIDENED && is_cut(tile))", _ANSWER, cases = ["special/nan_in_V"]),
+    _fault("step_narrow", "step_nan_looked_for_too_early", "all have widened V when NaN is looked for", "block_sync(); /* a thread looks at", "; /* a thread looks at", ["race", "uninitialised"], cases = ["special/nan_in_V"] + _STEP_NARROW_CASES),
+    _fault("step_narrow", "step_values_widened_too_early", "V has come when it is widened", "cp_async_wait(1); /* V of this", "cp_async_wait(2); /* V of this", ["pending", "race"], cases = _STEP_NARROW_CASES),
+]
+
+MUTATIONS = _ORDER + _MEMORY + _ARITHMETIC + _DECODE + _HARMLESS + _BIAS + _STEP + _STEP_NARROW

@@ -696,7 +696,7 @@ _STEP = [
 # ---- the same over K and V of 8 bits -------------------------------------------------------------------------------
 
 _STEP_NARROW = [
-    _fault("step_narrow", "narrow_scores_not_scaled", "the scales of K", "for_scales(scale_ring::tile(shared, ring_at(step)), [&](const int i, float of_key) { s[i] *= of_key; });", ";", _ANSWER, _STEP_CASES),
+    _fault("step_narrow", "narrow_scores_not_scaled", "the scales of K", "scales::scale_scores(scale_ring::tile(shared, ring_at(step)), s);", ";", _ANSWER, _STEP_CASES),
     _fault("step_narrow", "narrow_scales_of_another_column", "where a key's scale lies", "key / 8 % 2 * 2 + key % 2", "key % 2 * 2 + key / 8 % 2", _ANSWER, _STEP_CASES),
     _fault("step_narrow", "narrow_scales_over_what_is_read", "scales are there until their tile's weights are made", "scale_ring::wait_empty(shared, c);", ";", _RACE + ["answer"], _STEP_CASES),
     _fault("step_narrow", "narrow_scale_of_a_hidden_key", "a hidden value's scale, whatever it is, plays no part", "s[i] == 0.0f ? 0.0f : s[i] * of_key", "s[i] * of_key", _ANSWER, ["special/*"]),
