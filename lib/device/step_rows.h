@@ -46,7 +46,7 @@ template <class Variant> struct step_rows {
         BYTE_CHUNKS = HEAD_DIM / 16, /* of 16 numbers of 8 bits: a lane copies as many of a tile */
         STEPS = q_tile::DIM / element::K_STEP,
         HAS_SPECIAL = !stored::WIDENED || stored::HAS_NAN, /* V may have NaN */
-        KEPT = Variant::Q_KEPT, /* steps along head_dim whose fragments of Q stay in registers */
+        KEPT = Variant::Q_KEPT,                            /* steps along head_dim whose fragments of Q stay in registers */
     };
     static_assert(!stored::WIDENED || (TILE_N == THREADS && HEAD_DIM % 16 == 0), "a key a thread, whole chunks of 8 bits");
     typedef float scores_t[TILE_N / 2];
@@ -130,7 +130,8 @@ template <class Variant> struct step_rows {
                     const uint32_t column = page * k_tile::PAGE_CHUNKS;
 
                     cp_async_16(to + tile_offset<k_tile>(row, column + chunk), from + column * 16,
-                                (int32_t)row < valid && (k_tile::ROW_CHUNKS == k_tile::CHUNKS || column + chunk < k_tile::ROW_CHUNKS));
+                                (int32_t)row < valid &&
+                                    (k_tile::ROW_CHUNKS == k_tile::CHUNKS || column + chunk < k_tile::ROW_CHUNKS));
                 }
             }
         }
@@ -151,7 +152,7 @@ template <class Variant> struct step_rows {
             for (uint32_t i = 0; i < BYTE_CHUNKS; ++i)
 #pragma unroll
                 for (uint32_t half = 0; half < 2; ++half) {
-                    /* Lanes of a row's second half begin with the other one, so that eight lanes write to eight banks. */
+                    /* Lanes of a row's second half begin with the other one: eight lanes write to eight banks. */
                     const struct byte_chunk at = byte_chunk_of(i);
                     const uint32_t part = half ^ (at.chunk / 4 % 2);
                     const uint32_t low = part ? words[i][2] : words[i][0], high = part ? words[i][3] : words[i][1];

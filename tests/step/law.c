@@ -376,7 +376,7 @@ static const struct contract_case cases[] = {
 #if LAW_SM == 90
     {"strides", strides, 0},   {"dims", dims, 600},
 #endif
-    {"prompt", prompt, 200},   {"far", far, 200},     {"shared_out", shared_out, 60},
+    {"prompt", prompt, 200},   {"far", far, 200},       {"shared_out", shared_out, 60},
     {"windows", windows, 400}, {"narrow", narrow, 600},
 };
 CONTRACT_MAIN("step law", cases)
