@@ -43,7 +43,7 @@ template <class Variant> struct step_rows {
         RUNS_AT = UNIT_AT + 4 * UNIT_WORDS, /* where the runs of a tile lie, whose copies come next */
         SCALES_AT = RUNS_AT + TILE_N / RUN * 8,
         END = SCALES_AT + (stored::WIDENED ? (int)scales::BYTES : 0),
-        BYTE_CHUNKS = HEAD_DIM / 16, /* of 16 numbers of 8 bits: a lane copies as many of a tile */
+        BYTE_CHUNKS = HEAD_DIM / 16, /* of 16 numbers of 8 bits: a lane copies as many */
         STEPS = q_tile::DIM / element::K_STEP,
         HAS_SPECIAL = !stored::WIDENED || stored::HAS_NAN, /* V may have NaN */
         KEPT = Variant::Q_KEPT,                            /* steps along head_dim whose fragments of Q stay in registers */
