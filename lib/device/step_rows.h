@@ -46,7 +46,7 @@ template <class Variant> struct step_rows {
         BYTE_CHUNKS = HEAD_DIM / 16, /* of 16 numbers of 8 bits: a lane copies as many */
         STEPS = q_tile::DIM / element::K_STEP,
         HAS_SPECIAL = !stored::WIDENED || stored::HAS_NAN, /* V may have NaN */
-        KEPT = Variant::Q_KEPT,                            /* steps along head_dim whose fragments of Q stay in registers */
+        KEPT = Variant::Q_KEPT,                            /* steps along head_dim whose fragments of Q are kept */
     };
     static_assert(!stored::WIDENED || (TILE_N == THREADS && HEAD_DIM % 16 == 0), "a key a thread, whole chunks of 8 bits");
     typedef float scores_t[TILE_N / 2];
