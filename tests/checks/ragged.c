@@ -189,8 +189,9 @@ static void store_row(const struct experiment *e, unsigned char *to, enum tensor
         dtype_store_row(tensor_dtype(e, t), to, values, tensor_dim(e, t));
 }
 
-/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there. Infinities of K are left out
- * where there is no mask: of fixed lengths such a key has NaN in dK and dV, from rows of Q beyond the last one. */
+/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there. Those of K and V are NaN alone in
+ * the backward pass without a mask: of fixed lengths a key with infinities has NaN in dK and dV where the sums are
+ * infinite or 0, from the zeros of queries beyond the last one. */
 static float special_or(float value, int64_t row, int64_t d, int64_t dim, bool infinities)
 {
     const float special[] = {NAN, infinities ? INFINITY : value, infinities ? -INFINITY : value};
@@ -206,7 +207,8 @@ static float input_of(const struct experiment *e, const struct batch *b, enum te
     const float value = tensor_row(e, e->in[t], t, 0, h, of_all)[d];
     const bool of_special = b->special && (i % 2 == 0 || b->page_rows > 0); /* in pages sequences share rows of the experiment */
     if (of_special && (t == V || (pass_of(e) == GLINT_BACKWARD && (t == K || t == DOUT))))
-        return special_or(value, of_all, d, tensor_dim(e, t), t != K || e->problem.mask != GLINT_MASK_NONE);
+        return special_or(value, of_all, d, tensor_dim(e, t),
+                          !has_keys(t) || pass_of(e) == GLINT_FORWARD || e->problem.mask != GLINT_MASK_NONE);
     if ((t == Q || t == DOUT) && b->length[1][i] == 0)
         return NAN;
     if (t == LSE && e->sinks != NULL && row % 7 == 3 && !sees_none(e, b, i, row))
