@@ -176,7 +176,8 @@ template <class Variant> struct key_kernel {
     /* Ragged sequences, or those of a padded batch. `at` is where the queue has the block's unit, until the reader
      * gives it back. */
     struct sequences : in_a_row<true> {
-        static constexpr bool READS = true, KEPT = true, ANEW = false, BY_WARP = false, ROUNDS = FUSED && !CAREFUL;
+        static constexpr bool READS = true, KEPT = true, BY_WARP = false, ROUNDS = FUSED && !CAREFUL;
+        static constexpr bool ANEW = mask_t::LEFT && HEAD_DIM > 96; /* windows there lack a register */
         typedef unit_queue<UNITS_AT> queue;
         struct numbers {
         };
