@@ -5,12 +5,12 @@
 #include "tests/checks/backend_host.h"
 #include "tests/support/guard_pages.h"
 
-/* What host_release must undo. Few buffers live at a time. */
+/* What host_release must undo. */
 struct buffer {
     void *memory;
     struct guarded guarded; /* no mapping: memory came from aligned_alloc */
 };
-enum { BUFFERS = 64 };
+enum { BUFFERS = 256 };
 static struct buffer buffers[BUFFERS];
 
 void *host_alloc(size_t bytes, size_t alignment, enum fence fence)
