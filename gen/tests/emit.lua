@@ -107,6 +107,23 @@ harness.case("a file that cannot be written", function()
   status, _, err = harness.glint_at(root, "list", "--spec", spec, "--out", "/dev/full")
   harness.is(status, 1)
   harness.has(err, "No space left")
+  -- a disk that is full leaves the old file, and nothing beside it
+  local out = root .. "/out"
+  harness.write(out, "old")
+  harness.yes(os.execute(("ln -s /dev/full %s.partial"):format(out)))
+  status, _, err = harness.glint_at(root, "list", "--spec", spec, "--out", out)
+  harness.is(status, 1)
+  harness.has(err, "No space left")
+  harness.is(harness.read(out), "old")
+  harness.yes(not os.execute(("test -L %s.partial"):format(out)), "a part of the file stays")
+end)
+
+harness.case("standard output that cannot be written", function()
+  local root, spec = tree(GOOD)
+  local said = root .. "/said"
+  local _, _, status = os.execute(("%s %s/gen/glint.lua list --spec %s >/dev/full 2>%s"):format(harness.lua, root, spec, said))
+  harness.is(status, 1)
+  harness.has(harness.read(said), "No space left")
 end)
 
 harness.case("the table: rows sorted, one declaration each, a count", function()
