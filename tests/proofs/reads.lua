@@ -29,6 +29,7 @@ local LISTED = {
   { "decode/walk.h", "int_at(p.key_begin + first, query)", INTERVALS },
   { "intervals.h", "int_at(mask.begin, query)", INTERVALS },
   { "intervals.h", "int_at(mask.end, query)", INTERVALS },
+  { "warpgroup_key_intervals.h", "return key >= int_at(mask.rows, 2 * query)", "ranges that the first kernel has made, compared with a key" },
   { "tree.h", "int_at((const int32_t *)tree.bits", "bits of a tree: no number" },
   { "tree.h", "int_at(mask.begin, query)", INTERVALS },
   { "tree.h", "int_at(mask.end, query)", INTERVALS },
