@@ -39,7 +39,8 @@ local sm80 = {
   templates = { fwd = "sm80_fwd.cu.lua", bwd = "sm80_bwd.cu.lua", dec = "sm80_dec.cu.lua" },
   template = function(record) return is_step(record) and "sm80_step.cu.lua" or nil end,
   fields = { archs = arch_list, device_lengths = schema.flag(), device_pages = schema.flag(), device_ragged = schema.flag(),
-    max_logit = schema.flag(), step = schema.flag() }, -- adds the row of a server's step to each forward key that has one
+    max_logit = schema.flag(),
+    step = schema.flag() }, -- adds the row of a server's step to each forward key that has one
   passed = { "device_lengths", "device_pages", "device_ragged", "max_logit" },
   required = { "archs" },
   target_field = "archs",
@@ -80,7 +81,7 @@ local sm80 = {
     device_pages = schema.flag(),                       -- forward: a third one, for K and V in pages, where device_lengths is set, and one more
                                                         -- of ragged sequences, where device_ragged is; decode: one more
     device_ragged = schema.flag(),                      -- forward, decode, and backward of split tiles: one more of each kernel, for GLINT_LENGTHS_RAGGED
-    max_logit = schema.flag(),                          -- forward and decode: writes the largest logit of a head, where a problem asks for it
+    max_logit = schema.flag(),                          -- forward and decode: writes the largest logit of a head, if a problem asks
     spills = schema.sentence(),                         -- allows register spills, and says why
   },
   match_fields = {},
@@ -359,8 +360,10 @@ function sm80.check(record, report)
     report("m", ("%d queries are not whole fragments of %d"):format(record.m, FRAGMENT),
       below > 0 and ("%d or %d"):format(below, below + FRAGMENT) or tostring(FRAGMENT))
   elseif record.pass == "fwd" then
-    if record.narrow and not is_step(record) then report("step", "decode and a step alone read K and V of 8 bits", "step = true") end
-    if not is_step(record) then check_forward(record, report) end
+    if not is_step(record) then
+      if record.narrow then report("step", "decode and a step alone read K and V of 8 bits", "step = true") end
+      check_forward(record, report)
+    end
   elseif record.pass == "bwd" then
     backward.check(record, report)
   else

@@ -72,7 +72,9 @@ function step.check(record, report)
   end
   shared.check(record, report)
   local steps = record.padded_dim // 16
-  if record.q_kept > steps then report("q_kept", ("head_dim %d has %d mma steps"):format(record.head_dim, steps), ("0 to %d"):format(steps)) end
+  if record.q_kept > steps then
+    report("q_kept", ("head_dim %d has %d mma steps"):format(record.head_dim, steps), ("0 to %d"):format(steps))
+  end
 end
 
 --- Lines for the header of an emitted kernel and for explain.

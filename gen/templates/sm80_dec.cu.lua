@@ -24,7 +24,7 @@ struct variant {
     typedef ${band} mask;
     typedef struct ${capped and "capped_score" or "plain_score"} score;
     typedef struct ${bias_type} bias;
-    static constexpr bool LOGIT = ${max_logit and "true" or "false"}; /* writes the largest logits, if asked */
+    static constexpr bool LOGIT = ${tostring(max_logit)}; /* writes the largest logits, if asked */
     enum {
         HEAD_DIM = ${head_dim},
         DIM_PADDED = ${padded_dim}, /* up to a whole fragment, with zeros */

@@ -1,3 +1,4 @@
+$ local blocks = intervals and { "with_intervals<false>", "with_intervals<true>" } or { "given", "sequences" }
 $ local keys = by_role and "role_kernel<variant>::run" or "key_kernel<variant>::run<key_kernel<variant>::%s>"
 #include "lib/device/delta.h"
 #include "lib/device/warpgroup_${by_role and "roles" or "keys"}.h"
@@ -27,13 +28,13 @@ $ include("gpu_delta.cu.lua")
 
 GLINT_KERNEL(384, 1) ${symbol}(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
-    ${keys:format(intervals and "with_intervals<false>" or "given")}(p);
+    ${keys:format(blocks[1])}(p);
 }
 $ if #kernels > 1 then
 
 GLINT_KERNEL(384, 1) ${symbol}_sequences(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
-    ${keys:format(intervals and "with_intervals<true>" or "sequences")}(p);
+    ${keys:format(blocks[2])}(p);
 }
 $ end
 $ if strategy == "split" then

@@ -95,7 +95,8 @@ local data = {
       { dtypes = F32, m = 64, n = 16, warps = 4 },
     },
     [256] = {
-      { dtypes = HALF, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 1, masks = UNBOUNDED, archs = { "90" }, spills_with = { "max_logit" } },
+      { dtypes = HALF, m = 128, n = 64, warps = 8, d_split = 2, q_kept = 1, masks = UNBOUNDED, archs = { "90" },
+        spills_with = { "max_logit" } },
       { dtypes = HALF, m = 128, n = 64, warps = 8, d_split = 2, masks = BAND, archs = { "90" }, spills_with = { "max_logit" } },
       { dtypes = HALF, m = 128, n = 32, warps = 8, q_kept = 8, masks = NOT_INTERVAL, archs = { "80", "87", "100", "110" } },
       { dtypes = HALF, m = 128, n = 32, warps = 8, q_kept = 8, masks = INTERVAL, archs = FROM_163, why = "64 keys spill registers" },

@@ -108,7 +108,6 @@ template <class Variant> struct step_rows {
     GLINT_DEVICE void copy_keys(const struct glint_gpu_view &view, uint32_t shared, uint32_t to, int32_t head, int32_t tile,
                                 int32_t keys)
     {
-        const uint32_t chunk = thread_index() % k_tile::PAGE_CHUNKS, first = thread_index() / k_tile::PAGE_CHUNKS;
         const int32_t valid = keys - tile * TILE_N;
 
         if constexpr (stored::WIDENED) {
@@ -120,6 +119,8 @@ template <class Variant> struct step_rows {
                             (int32_t)at.row < valid);
             }
         } else {
+            const uint32_t chunk = thread_index() % k_tile::PAGE_CHUNKS, first = thread_index() / k_tile::PAGE_CHUNKS;
+
 #pragma unroll
             for (uint32_t i = 0; i < (uint32_t)TILE_N * k_tile::PAGE_CHUNKS / THREADS; ++i) {
                 const uint32_t row = first + i * (THREADS / k_tile::PAGE_CHUNKS);

@@ -1,7 +1,7 @@
-/* A step's scales of keys, where K and V are of 8 bits. Scores are multiplied by the scales of their keys, weights by
- * those of V before they are rounded, as in decode/products.h: then a hidden key's scale plays no part, whatever it is.
- * A tile's scales of K, and behind them its scales of V, lie in shared memory as a thread's columns of an accumulator
- * do, four at a time. */
+/* A step's scales of keys, where K and V are of 8 bits. A score is multiplied by the scale of its key in K. A weight is
+ * multiplied by the scale of its key in V before it is rounded, as in decode/products.h. So a hidden key's scales play
+ * no part, whatever they are. The scales of a tile lie in shared memory, K's before V's, in the order in which a thread
+ * has columns of an accumulator, four at a time. */
 #ifndef GLINT_DEVICE_STEP_SCALES_H
 #define GLINT_DEVICE_STEP_SCALES_H
 

@@ -94,15 +94,7 @@ GLINT_DEVICE struct interval_work work_of_unit(const uint32_t *unit, struct unit
     ld_global_u32x4(queries, unit + 8);
     ld_global_u32x4(sums, unit + 12);
     rest = {(int32_t)mask[2], (int32_t)mask[3], (int32_t)sums[1], (int32_t)sums[2]};
-    work.key0 = (int32_t)keys[0];
-    work.head_kv = (int32_t)keys[1];
-    work.first_q = (int32_t)keys[2];
-    work.first_k = (int32_t)keys[3];
-    work.padded = (int32_t)queries[0];
-    work.batch = (int32_t)queries[1];
-    work.head0 = (int32_t)queries[2];
-    work.group = (int32_t)queries[3];
-    work.part = (int32_t)sums[0];
+    static_cast<struct key_work &>(work) = work_of_words(keys, queries, sums[0]);
     return work;
 }
 
@@ -118,7 +110,7 @@ template <int TILE_M, int TILE_N> GLINT_DEVICE bool is_step(const struct glint_g
     return reaches(bounds_of<TILE_M>(p, work, m).all, work.key0, TILE_N);
 }
 
-/* The first lane's value, in all lanes. */
+/* The first lane's value, in all lanes. With warp_first kernels of head_dim 128 spill. */
 GLINT_DEVICE uint32_t of_first_lane(uint32_t value)
 {
     uint32_t found = lane_index() == 0 ? value : 0;

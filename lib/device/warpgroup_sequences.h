@@ -17,15 +17,11 @@ GLINT_DEVICE bool is_end_of_keys(uint32_t slot)
     return ld_shared_u32(slot + 16) == (uint32_t)NO_WORK;
 }
 
-/* What the block works on whose unit is in shared memory. */
-template <int TILE_M, int TILE_N, class Band> GLINT_DEVICE struct key_work work_of_slot(uint32_t slot)
+/* What words 4 to 12 of a unit say of a block: see warpgroup_units.h. Its steps are not known. */
+GLINT_DEVICE struct key_work work_of_words(const uint32_t (&keys)[4], const uint32_t (&queries)[4], uint32_t part)
 {
-    const Band mask = get_mask<Band>(slot);
-    uint32_t keys[4], queries[4];
     struct key_work work = {};
 
-    ld_shared_u32x4(keys, slot + 16);
-    ld_shared_u32x4(queries, slot + 32);
     work.key0 = (int32_t)keys[0];
     work.head_kv = (int32_t)keys[1];
     work.first_q = (int32_t)keys[2];
@@ -34,7 +30,19 @@ template <int TILE_M, int TILE_N, class Band> GLINT_DEVICE struct key_work work_
     work.batch = (int32_t)queries[1];
     work.head0 = (int32_t)queries[2];
     work.group = (int32_t)queries[3];
-    work.part = (int32_t)ld_shared_u32(slot + 48);
+    work.part = (int32_t)part;
+    return work;
+}
+
+/* What the block works on whose unit is in shared memory. */
+template <int TILE_M, int TILE_N, class Band> GLINT_DEVICE struct key_work work_of_slot(uint32_t slot)
+{
+    const Band mask = get_mask<Band>(slot);
+    uint32_t keys[4], queries[4];
+
+    ld_shared_u32x4(keys, slot + 16);
+    ld_shared_u32x4(queries, slot + 32);
+    struct key_work work = work_of_words(keys, queries, ld_shared_u32(slot + 48));
     find_steps<TILE_M, TILE_N>(work, mask);
     return work;
 }

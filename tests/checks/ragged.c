@@ -189,9 +189,9 @@ static void store_row(const struct experiment *e, unsigned char *to, enum tensor
         dtype_store_row(tensor_dtype(e, t), to, values, tensor_dim(e, t));
 }
 
-/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there. Those of K and V are NaN alone in
- * the backward pass of Hopper's rows, and of all rows without a mask: of fixed lengths a key with infinities has NaN in
- * dK and dV where the sums are infinite or 0, from the zeros of queries beyond the last one. */
+/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there. K and V have NaN alone in the
+ * backward pass of Hopper's rows, and of all rows without a mask. A call of fixed lengths gives NaN in dK and dV to a
+ * key with infinities, from the zeros of queries beyond the last one, where the sums are infinite or 0. */
 static float special_or(float value, int64_t row, int64_t d, int64_t dim, bool infinities)
 {
     const float special[] = {NAN, infinities ? INFINITY : value, infinities ? -INFINITY : value};

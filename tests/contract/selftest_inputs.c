@@ -251,7 +251,7 @@ static void expect_nothing_beside(const struct glint_problem *p, bool backward, 
 
 /* ---- answers ---------------------------------------------------------------------------------------------------- */
 
-/* Of which output the largest number is off, by so many tolerances. dsinks: of what the terms are together. */
+/* The output whose largest number is wrong, and by how many tolerances. dsinks has the tolerance of all its terms. */
 static struct {
     int output;
     double by;

@@ -45,7 +45,8 @@ const struct glint_gpu_map glint_gpu_maps[] = {
     {GLINT_GPU_V, TENSOR_MAP_NO_SWIZZLE, 0, 0, 128, 32},
 };
 
-/* Launches of each kind of row. Those of lengths stand for the host's, in order: 0, 1, 2. */
+/* Launches of each kind of row. A row's launches come in the order of whose lengths they are for: the host's, a padded
+ * batch's, ragged sequences' (0, 1, 2). */
 #define Q(ROWS) .grid = GLINT_GPU_QUERY_BLOCKS, .rows = ROWS, .threads = 128
 #define K(ROWS, THREADS) .grid = GLINT_GPU_KEY_BLOCKS, .rows = ROWS, .threads = THREADS
 #define SINKS .grid = GLINT_GPU_QUERY_HEADS, .threads = 256, .sinks = 1
