@@ -413,7 +413,8 @@ static void put_maps(FILE *out, const struct glint_variant *v, const struct glin
     if (glint_gpu_kernel_of(v)->strategy == GLINT_GPU_STEP) {
         struct glint_family_plan plan = {0};
         struct glint_cuda_plan own;
-        struct glint_gpu_step step = {.group = 0};
+        /* Not on the stack: it is aligned to 64 bytes, which the stack of gcc 12's AddressSanitizer does not keep. */
+        static struct glint_gpu_step step;
         char *const workspace = (char *)(uintptr_t)0x100000;
         if (!glint_cuda_plan(v, p, 132, &plan))
             return;
