@@ -23,7 +23,7 @@ local STRATA = { -- share of the sample, files
   { 120, "lib/*.c lib/sentences.h" }, { 55, "lib/cpu/*.c" }, { 55, "lib/cuda/*.c" }, { 70, "gen/*.lua" } }
 -- What tests and the generator read; its suites, the quick ones first.
 local TREE = "lib gen spec generated/golden tests docs examples bench/tune.lua .ci tools README.md MODULE.bazel"
-local GENERATOR = { "parse", "spec_errors", "limits", "lists", "axes", "takes", "list", "template", "expand", "explain", "holes", "gpu",
+local GENERATOR = { "parse", "spec_errors", "limits", "lists", "axes", "takes", "list", "template", "values", "expand", "explain", "holes", "gpu",
   "tiles", "sm80", "sm90a", "emit", "command_line" }
 
 -- ---- the arguments and the shell ---------------------------------------------------------------------------------

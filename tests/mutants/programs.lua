@@ -123,7 +123,10 @@ return function(run, work)
   end
   program("selftest_inputs", list(object("tests/contract/selftest_inputs.c", TEST), SUPPORT, ORACLE, CORE),
     { arguments = "tests/contract/selftest_inputs.txt", link = WRAPPED })
-  program("numbers", list(object("tests/contract/numbers.c", TEST), SUPPORT, but_probe(CORE)), { arguments = "tests/contract/numbers.txt" })
+  for name in ("numbers edges"):gmatch("%a+") do
+    local parts = list(tests(TEST, "contract", name .. " made_up serve"), SUPPORT, but_probe(CORE))
+    program(name, parts, { arguments = ("tests/contract/%s.txt"):format(name) })
+  end
   program("append_plans", list(object("tests/contract/append_plans.c", TEST), SUITE, CORE))
   program("plan_rule", list(object("tests/contract/plan_rule.c", TEST), CORE))
   for target in ("problem call"):gmatch("%a+") do
@@ -168,6 +171,8 @@ return function(run, work)
         arguments = name == "sentences_test" and "tests/cuda/sentences.txt" or "" })
     end
   end
+  program("cuda.edges", list(tests(TEST, "cuda", "edges"), tests(TEST, "contract", "edges serve"), SUPPORT, FAKE), { link = WRAP,
+    arguments = "tests/cuda/edges.txt" })
   program("cuda.launches", list(object("tests/cuda/launches.c", TEST), SUPPORT, CORE, CUDA), { arguments = "tests/cuda/launches.txt" })
   program("cuda.on_device", list(tests(TEST, "cuda", "fake_gpu on_device device job"), SUPPORT, FAKE), {
     link = WRAP, script = "tests/cuda/on_device_test.sh" })
