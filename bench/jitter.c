@@ -8,11 +8,15 @@
  * behind it; the line before it is of two events with nothing between them.
  *
  * The clock itself is the first line. What a call takes beyond its median is almost all the machine's: interrupts,
- * other programs, a clock that changes. For a bound on a product's own machine: an isolated core (isolcpus, nohz_full),
- * SCHED_FIFO, a fixed frequency:
+ * other programs, a clock that changes. `switched` counts the calls in which the system took the core away, as the
+ * thread's ru_nivcsw says, which is read between two calls; the two columns before it leave them out. Interrupts are
+ * left in: `interrupts` is how many /proc/interrupts counts meanwhile on the core where the calls end, and `> 2 p50` how
+ * many calls took longer than twice the median. For a bound on a product's own machine: an isolated core (isolcpus,
+ * nohz_full), SCHED_FIFO, a fixed frequency:
  *
  *   chrt -f 80 taskset -c 3 bazel-bin/bench/jitter */
 #define _GNU_SOURCE
+#include <sched.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -81,30 +85,82 @@ static int compare(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Sorts the times and prints their line. */
-static void print(const char *name, uint32_t *times, size_t calls, long switches)
+/* How often the system has taken the core away from this thread. */
+static long switches(void)
 {
+    struct rusage now;
+    getrusage(RUSAGE_THREAD, &now);
+    return now.ru_nivcsw;
+}
+
+/* All interrupts of this core until now; 0 where the system does not say. */
+static unsigned long long interrupts(void)
+{
+    const int core = sched_getcpu();
+    unsigned long long sum = 0;
+    char line[8192];
+    FILE *file = fopen("/proc/interrupts", "r");
+    for (int row = 0, column = -1; file && fgets(line, sizeof line, file); row++) {
+        char *word = strtok(line, " \n"), *end;
+        for (int i = row == 0 ? 0 : -1; word && (row == 0 || i < column); i++, word = strtok(NULL, " \n"))
+            if (row == 0 && strncmp(word, "CPU", 3) == 0 && atoi(word + 3) == core)
+                column = i;
+        const unsigned long long count = word ? strtoull(word, &end, 10) : 0;
+        sum += row > 0 && column >= 0 && word && *end == '\0' ? count : 0;
+    }
+    if (file)
+        fclose(file);
+    return sum;
+}
+
+static const uint32_t *one_in(const uint32_t *times, size_t count, size_t of)
+{
+    return &times[count - 1 - count / of];
+}
+
+static void print_columns(void)
+{
+    printf("%-28s %8s %8s %8s %10s %10s %8s %8s %8s %8s %10s\n", "", "p50", "p99", "p99.99", "most", "/ p50", "p99.99 -", "most -",
+           "switched", "> 2 p50", "interrupts");
+}
+
+/* Sorts the times and prints their line. The last `switched` of them were of calls in which the core was taken away. */
+static void print(const char *name, uint32_t *times, size_t calls, size_t switched, unsigned long long interrupted)
+{
+    const size_t quiet = calls - switched;
+    uint32_t quiet_tail = 0, quiet_most = 0;
+    if (quiet > 0) {
+        qsort(times, quiet, sizeof *times, compare);
+        quiet_tail = *one_in(times, quiet, 10000);
+        quiet_most = times[quiet - 1];
+    }
     qsort(times, calls, sizeof *times, compare);
     const uint32_t median = times[calls / 2], longest = times[calls - 1];
-    printf("%-28s %8u %8u %8u %10u %8.3f %8ld\n", name, median, times[calls - 1 - calls / 100], times[calls - 1 - calls / 10000],
-           longest, median > 0 ? (double)longest / median : 0.0, switches);
+    size_t slow = 0;
+    while (slow < calls && times[calls - 1 - slow] > 2 * (uint64_t)median)
+        slow++;
+    printf("%-28s %8u %8u %8u %10u %10.3f %8u %8u %8zu %8zu %10llu\n", name, median, *one_in(times, calls, 100),
+           *one_in(times, calls, 10000), longest, median > 0 ? (double)longest / median : 0.0, quiet_tail, quiet_most, switched,
+           slow, interrupted);
 }
 
 static int measure(const char *name, enum glint_status (*call)(struct subject *), struct subject *s, uint32_t *times, size_t calls)
 {
-    struct rusage before, after;
-    getrusage(RUSAGE_SELF, &before);
+    size_t quiet = 0, switched = 0;
+    const unsigned long long interrupts_before = interrupts();
+    long before = switches();
     for (size_t i = 0; i < calls + calls / 100; i++) { /* the first hundredth warms up */
         const uint64_t begin = now();
         const enum glint_status status = call(s);
         const uint64_t taken = now() - begin;
+        const long after = switches();
         if (status != GLINT_OK)
             return printf("%s: %s\n", name, glint_status_name(status)), 1;
-        if (i >= calls / 100)
-            times[i - calls / 100] = taken < UINT32_MAX ? (uint32_t)taken : UINT32_MAX;
+        if (i >= calls / 100) /* times of calls with a switch come from the end */
+            times[after == before ? quiet++ : calls - ++switched] = taken < UINT32_MAX ? (uint32_t)taken : UINT32_MAX;
+        before = after;
     }
-    getrusage(RUSAGE_SELF, &after);
-    print(name, times, calls, after.ru_nivcsw - before.ru_nivcsw);
+    print(name, times, calls, switched, interrupts() - interrupts_before);
     return 0;
 }
 
@@ -121,8 +177,6 @@ static void replay(const char *name, struct device *d, glint_cu_replay graph, gl
                    size_t replays)
 {
     glint_cu_event from[IN_FLIGHT], to[IN_FLIGHT];
-    struct rusage before, after;
-    getrusage(RUSAGE_SELF, &before);
     for (int i = 0; i < IN_FLIGHT; i++) {
         DEVICE(d, event_create, &from[i], 0);
         DEVICE(d, event_create, &to[i], 0);
@@ -144,8 +198,7 @@ static void replay(const char *name, struct device *d, glint_cu_replay graph, gl
             DEVICE(d, event_record, to[at], stream);
         }
     }
-    getrusage(RUSAGE_SELF, &after);
-    print(name, times, replays, after.ru_nivcsw - before.ru_nivcsw);
+    print(name, times, replays, 0, 0); /* the device's time, whatever the host does */
     for (int i = 0; i < IN_FLIGHT; i++) {
         DEVICE(d, event_destroy, from[i]);
         DEVICE(d, event_destroy, to[i]);
@@ -197,7 +250,7 @@ static int measure_graph(size_t replays)
     DEVICE(&d, graph_instantiate, &token, graph, 0);
     printf("%zu replays of a graph of %d calls, %s: 1 query x %d keys, bf16, %d heads of %d, %d of keys; %s, driver %d\n", replays,
            LAYERS, row.name, CACHE_KEYS, QUERY_HEADS, CACHE_DIM, CACHE_HEADS, d.name, d.driver_version);
-    printf("%-28s %8s %8s %8s %10s %8s %8s\n", "", "p50", "p99", "p99.99", "most", "/ p50", "switches");
+    print_columns();
     replay("two events", &d, NULL, stream, times, replays);
     replay("a graph of decode calls", &d, token, stream, times, replays);
     DEVICE(&d, replay_destroy, token);
@@ -253,7 +306,7 @@ int main(int argc, char **argv)
     s.refused = s.problem;
     s.refused.batch = 0;
     printf("%zu calls of each on one thread, float32, %d heads of %lld; nanoseconds\n", calls, HEADS, (long long)dim);
-    printf("%-28s %8s %8s %8s %10s %8s %8s\n", "", "p50", "p99", "p99.99", "most", "/ p50", "switches");
+    print_columns();
     int failed = measure("the clock", nothing, &s, times, calls) || measure("glint_plan", plan, &s, times, calls) ||
                  measure("glint_plan, refused", refuse, &s, times, calls) || measure("glint_plan_cost", cost, &s, times, calls) ||
                  measure("glint_forward, 16 x 16", run, &s, times, calls);

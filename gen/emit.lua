@@ -62,7 +62,28 @@ end
 
 local function family_symbol(family) return "glint_family_" .. family.name end
 
-local function row(record, kernel)
+-- What a search of the table tells apart first: lib/choose.c.
+local SEARCHED = { pass = true, dtype = true, head_dim = true }
+
+local function searched(record)
+  local values = {}
+  for _, column in ipairs(axes.columns(record)) do
+    if SEARCHED[column.field] then values[#values + 1] = column.value end
+  end
+  return table.concat(values, " ")
+end
+
+-- Of each record, how many of those behind it have the same of what is searched for; as many as a column holds.
+local function alike(records)
+  local counts = {}
+  for i = #records, 1, -1 do
+    local next = records[i + 1]
+    counts[i] = next and searched(next) == searched(records[i]) and math.min(counts[i + 1] + 1, 0xffff) or 0
+  end
+  return counts
+end
+
+local function row(record, kernel, behind)
   local family = registry.get(record.family)
   local own = family.row(record)
   local computes, how = {}, {}
@@ -75,6 +96,7 @@ local function row(record, kernel)
   if own.queries_up_to then how[#how + 1] = (".queries_up_to = %d"):format(own.queries_up_to) end
   local taken = (".takes = %s"):format(#record.takes > 0 and takes.constant(record.takes) or "0")
   if #record.could > 0 then taken = ("%s, .could = %s"):format(taken, takes.constant(record.could)) end
+  if behind > 0 then taken = ("%s, .alike = %d"):format(taken, behind) end
   assert(#record.name < emit.name_bytes, record.name)
   return ([[
     {.name = "%s",
@@ -104,7 +126,7 @@ end
 
 --- The dispatch table of `records`, which are sorted by name.
 function emit.table(records, spec_name)
-  local rows, backends, records_of = {}, {}, {}
+  local rows, backends, records_of, behind = {}, {}, {}, alike(records)
   for _, name in ipairs(registry.names) do
     local backend = registry.get(name).backend
     if not records_of[backend] then
@@ -113,7 +135,7 @@ function emit.table(records, spec_name)
   end
   for i, record in ipairs(records) do
     local beside = records_of[registry.get(record.family).backend]
-    rows[i] = row(record, #beside)
+    rows[i] = row(record, #beside, behind[i])
     beside[#beside + 1] = record
   end
   local headers, tables = {}, {}

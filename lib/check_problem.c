@@ -299,9 +299,12 @@ enum glint_status glint_strides_fit(const struct glint_variant *row, const struc
 {
     for (int i = 0; i < GLINT_ROLES; i++) {
         const struct glint_tensor_role *role = &glint_roles[i];
-        const int64_t unit = glint_role_alignment(role, p, row) / glint_role_element_bytes(role, p);
-        if (unit <= 1 || role->use[row->pass] == GLINT_ROLE_UNUSED)
+        if (role->use[row->pass] == GLINT_ROLE_UNUSED)
             continue;
+        const int64_t element = glint_role_element_bytes(role, p), alignment = glint_role_alignment(role, p, row);
+        if (alignment < 2 * element) /* rows are many, and a division takes as long as all else here */
+            continue;
+        const int64_t unit = alignment / element;
         const struct glint_strides *s = glint_role_strides(role, p);
         const int64_t stride[3] = {s->batch, s->head, s->row};
         int64_t extent[3];

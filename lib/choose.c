@@ -304,12 +304,19 @@ static struct glint_problem of_several(const struct glint_problem *p)
     return several;
 }
 
-/* The first row from `row` on that has the key; `end` if there is none before it. Most of what planning costs is this
- * loop. It has one place, so that the test is inlined though the file is compiled for size. */
+/* The first row from `row` on that has the key; `end` or beyond if there is none before it. Rows with another pass,
+ * dtype or head_dim are passed by as many as there are. It has one place, so that the test is inlined though the file is
+ * compiled for size. */
 static uint32_t next_with_key(const struct glint_key *key, uint32_t row, uint32_t end)
 {
-    while (row < end && !glint_has_key(&glint_variants[row], key))
-        row++;
+    for (; row < end; row++) {
+        const struct glint_variant *v = &glint_variants[row];
+        if (v->head_dim != key->value[GLINT_AXIS_head_dim] || v->dtype != key->value[GLINT_AXIS_dtype] ||
+            v->pass != key->value[GLINT_AXIS_pass])
+            row += v->alike;
+        else if (glint_has_key(v, key))
+            break;
+    }
     return row;
 }
 

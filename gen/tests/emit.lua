@@ -198,6 +198,22 @@ harness.case("a name that has no room in a row is not emitted; the longest that 
   harness.yes(not pcall(emit.table, { record }, "s"), "a longer one")
 end)
 
+harness.case("a row says how many behind it have its pass, dtype and head_dim", function()
+  local text = emit.table(assert(specs.open(specs.with({ [5] = '  masks = { "none", "causal" },', [8] = '      isas = { "x86_64", "x86_64_v3" },' }))).records, "s")
+  local rows, behind = {}, {}
+  for row in text:gmatch("{%.name =.-}") do
+    rows[#rows + 1] = row:match("%.pass = ([%w_]+)") .. row:match("%.dtype = ([%w_]+)") .. row:match("%.head_dim = (%d+)")
+    behind[#rows] = tonumber(row:match("%.alike = (%d+)") or 0)
+  end
+  harness.is(#rows, 16)
+  for i, key in ipairs(rows) do
+    local count = 0
+    while rows[i + count + 1] == key do count = count + 1 end
+    harness.is(behind[i], count)
+  end
+  harness.is(behind[1], 3)
+end)
+
 harness.case("the table of some variants, in the table's order", function()
   local root, spec = tree(GOOD)
   local other = "bwd_f32_d64_causal__cpu_x86_64_v3_m64n96"

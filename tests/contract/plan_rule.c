@@ -48,8 +48,8 @@ enum { HIGHEST_takes = 0, HIGHEST_could = GLINT_TAKES_LENGTHS | GLINT_TAKES_SINK
 
 #define ROW(how, family, m, n, isa, sm, math, up_to, both_up_to, least, queries, alignment)                                      \
     {                                                                                                                            \
-        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, up_to, both_up_to, least, queries, 0, \
-            0, alignment, family##_takes, family##_could, family, 0 /* any kernel */                                             \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, 0, up_to, both_up_to, least, queries, \
+            0, 0, alignment, family##_takes, family##_could, family, 0 /* any kernel */                                          \
     }
 const struct glint_variant glint_variants[] = {
     [CPU_BASE] = ROW("cpu_x86_64_m64n96", LOWEST, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 0, 0, 4),

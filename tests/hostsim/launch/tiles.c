@@ -60,6 +60,7 @@ const struct glint_variant glint_variants[] = {
      0,
      0,
      0,
+     0,
      16,
      0,
      0,
