@@ -22,13 +22,14 @@ struct geometry {
     uint32_t box[TENSOR_MAP_RANK];
 };
 
-static void add(struct geometry *g, int64_t extent, int64_t stride, uint32_t box)
+/* `stride`: in elements of `bytes` bytes. */
+static void add(struct geometry *g, int64_t extent, int64_t stride, int64_t bytes, uint32_t box)
 {
-    const int64_t any = 16; /* along an extent of 1 there is no step: whatever stride the caller has there is of no account */
+    const int64_t any = 16; /* along an extent of 1 there is no step: the caller's stride is of no account, and need not fit */
     g->extents[g->rank] = (uint64_t)extent;
     g->box[g->rank] = box;
     if (g->rank > 0)
-        g->strides[g->rank - 1] = (uint64_t)(extent > 1 ? stride : any);
+        g->strides[g->rank - 1] = (uint64_t)(extent > 1 ? stride * bytes : any);
     g->rank++;
 }
 
@@ -51,20 +52,21 @@ static struct geometry geometry_of(const struct glint_gpu_map *map, const struct
         glint_role_extents(role, p, extent);
     if (map->packed) {
         const int32_t group = glint_step_group(p);
-        add(&g, p->head_dim, 0, map->columns);
-        add(&g, extent[1] > 1 ? group : 1, s->head * bytes, (uint32_t)group);
-        add(&g, extent[2], s->row * bytes, map->rows / (uint32_t)group);
-        add(&g, extent[1] > group ? extent[1] / group : 1, s->head * group * bytes, 1);
-        add(&g, extent[0], s->batch * bytes, 1);
+        const int64_t groups = extent[1] > group ? extent[1] / group : 1;
+        add(&g, p->head_dim, 0, bytes, map->columns);
+        add(&g, extent[1] > 1 ? group : 1, s->head, bytes, (uint32_t)group);
+        add(&g, extent[2], s->row, bytes, map->rows / (uint32_t)group);
+        add(&g, groups, s->head, group * bytes, 1);
+        add(&g, extent[0], s->batch, bytes, 1);
         return g;
     }
     const bool part = map->tensor != GLINT_GPU_Q && p->page_rows > 0 && p->page_rows < map->rows; /* of a tile: a page */
-    add(&g, map->slabs ? map->columns : p->head_dim, 0, map->columns);
-    add(&g, extent[2], s->row * bytes, part ? (uint32_t)p->page_rows : map->rows);
+    add(&g, map->slabs ? map->columns : p->head_dim, 0, bytes, map->columns);
+    add(&g, extent[2], s->row, bytes, part ? (uint32_t)p->page_rows : map->rows);
     if (map->slabs)
-        add(&g, p->head_dim / map->columns, map->columns * bytes, part ? 1 : map->slabs);
-    add(&g, extent[1], s->head * bytes, 1);
-    add(&g, extent[0], s->batch * bytes, 1);
+        add(&g, p->head_dim / map->columns, map->columns, bytes, part ? 1 : map->slabs);
+    add(&g, extent[1], s->head, bytes, 1);
+    add(&g, extent[0], s->batch, bytes, 1);
     return g;
 }
 

@@ -1,6 +1,13 @@
 /* What Hopper's kernels are launched with: tensor maps, persistent grids, clusters, and words that begin as 0. */
 #include "tests/cuda/launch_world.h"
 
+/* A copy of what makes the maps, in a file in which an overflow of signed numbers is an illegal instruction (BUILD). */
+#define glint_cuda_maps_fit trapping_maps_fit
+#define glint_cuda_encode_maps trapping_encode_maps
+#define add add_dimension
+#include "tests/cuda/maps_copy.h"
+#undef add
+
 struct expected_map {
     const void *address;
     unsigned rank, swizzle;
@@ -328,8 +335,29 @@ START_TEST(strides_beyond_maps)
 }
 END_TEST
 
+/* Along an extent of 1 a stride is of no account, and in bytes it need not fit in 63 bits. */
+START_TEST(strides_along_nothing)
+{
+    struct call c;
+    struct tensor_map maps[GLINT_GPU_MAX_MAPS];
+    fake_reset();
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 128, 1, 129, 70, 1, 1, GLINT_MASK_NONE);
+    struct glint_problem *p = &c.problem;
+    p->q.batch = p->q.head = p->k.batch = p->k.head = p->v.batch = p->v.head = INT64_MAX / 8 * 8;
+    ck_assert_int_eq(glint_plan(context, p, GLINT_FORWARD, &c.plan), GLINT_OK);
+    ck_assert_int_eq(trapping_encode_maps(context->state, &glint_variants[c.plan.variant], p, &c.tensors, maps), GLINT_OK);
+    struct fake_map map;
+    memcpy(&map, &maps[0], sizeof map);
+    ck_assert_uint_eq(map.magic, FAKE_MAP_MAGIC);
+    ck_assert_uint_eq(map.strides[map.rank - 2], 16);
+    close_clean(context);
+}
+END_TEST
+
 static void add(TCase *tcase)
 {
+    tcase_add_test(tcase, strides_along_nothing);
     tcase_add_test(tcase, forward_with_maps);
     tcase_add_test(tcase, ragged_with_maps);
     tcase_add_test(tcase, maps_of_little);
