@@ -127,6 +127,7 @@ GLINT_DEVICE void load_units(const struct glint_gpu_step &p, uint32_t shared, co
             any = put_unit<typename tiles::order>(p, plan, unit, number, many, few);
             if (!any || unit_word(unit, UNIT_BEGIN) < unit_word(unit, UNIT_END) || unit_word(unit, UNIT_KIND) == UNIT_WHOLE)
                 break;
+            warp_sync(); /* all lanes have read the unit before the next one is in its place */
             advance();
         }
         if (any && unit_word(unit, UNIT_ONE) && unit_word(unit, UNIT_BLOCKS) <= STEP_BLOCKS / 2) {

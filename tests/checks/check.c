@@ -374,6 +374,11 @@ bool subject_caps(const struct subject *subject)
     return (subject->info.features & GLINT_FEATURE_SOFTCAP) != 0;
 }
 
+bool subject_is_step(const struct subject *subject)
+{
+    return strstr(subject->info.name, "_step_") != NULL;
+}
+
 struct glint_problem subject_problem(const struct subject *subject)
 {
     struct glint_problem p;

@@ -131,6 +131,12 @@ void divided_laws_checks(struct check_list *list, struct subject *subject);
 void divided_lengths_checks(struct check_list *list, struct subject *subject);
 void divided_ragged_checks(struct check_list *list, struct subject *subject);
 void many_rows_checks(struct check_list *list, struct subject *subject);
+void edges_checks(struct check_list *list, const struct subject *subject);
+void blind_rows_checks(struct check_list *list, const struct subject *subject);
+void edge_columns_checks(struct check_list *list, const struct subject *subject);
+void each_end_checks(struct check_list *list, struct subject *subject);
+void step_laws_checks(struct check_list *list, struct subject *subject);
+void long_keys_checks(struct check_list *list, struct subject *subject);
 void interval_laws_checks(struct check_list *list, struct subject *subject);
 void logit_checks(struct check_list *list, struct subject *subject);
 void tree_checks(struct check_list *list, struct subject *subject);
@@ -165,6 +171,8 @@ bool subject_takes_logit(struct subject *subject);
 /* Is it a forward row of a GPU that takes lengths of the device, or them and K and V in pages of so many rows? */
 bool subject_reads_lengths(struct subject *subject, int64_t page_rows);
 bool subject_caps(const struct subject *subject);
+/* A server's step plans for all sequences at once. */
+bool subject_is_step(const struct subject *subject);
 enum { SHARED_BATCH = 1, SHARED_HEAD = 2, SHARED_QUERY = 4, SHARED_KEY = 8 };
 
 /* Whether its row reads intervals, whether it reads a tree, whether it has ALiBi, and whether it has a bias. */

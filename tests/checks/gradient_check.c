@@ -1018,3 +1018,35 @@ void later_gradient_checks(struct check_list *list, const struct subject *subjec
     add_alibi_shapes(list, subject);
     add_bias_shapes(list, subject);
 }
+
+/* Rows that see no key, beside sinks, whose LSE has a gradient, for each copy of the unrolled sum over rows. */
+void blind_rows_checks(struct check_list *list, const struct subject *subject)
+{
+    struct shape s = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 2580, .seqlen_k = 20, .sinks = true, .dlse = true};
+    s.mask = causal_or_none(subject, false);
+    if (pass_of(subject) == GLINT_BACKWARD && s.mask != GLINT_MASK_NONE && subject_checks_sinks(subject))
+        checks_add(list, accuracy, &s, "accuracy/many_blind_rows");
+}
+
+/* Each column of a block of keys is some row's last key, or its first one, and has nearly all of the weight: in the blocks
+ * that a tile meets first and in those after them. */
+void edge_columns_checks(struct check_list *list, const struct subject *subject)
+{
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const bool left = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    struct shape s = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = m, .data = DATA_RISING};
+    s.mask = causal_or_none(subject, false);
+    if (s.mask == GLINT_MASK_NONE || subject->info.queries_up_to > 0)
+        return;
+    for (int half = 0; half < 2; half++) {
+        s.seqlen_k = m + half * n / 2;
+        checks_add(list, accuracy, &s, "accuracy/last_columns_%d", half);
+    }
+    s.data = DATA_FALLING;
+    s.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+    s.window_left = n / 2 + 3;
+    for (int half = 0; half < (left ? 2 : 0); half++) {
+        s.seqlen_k = m + n + half * n / 2;
+        checks_add(list, accuracy, &s, "accuracy/first_columns_%d", half);
+    }
+}

@@ -1216,3 +1216,56 @@ void divided_laws_checks(struct check_list *list, struct subject *subject)
     s.window_right = n;
     checks_add(list, any_division, &s, "divided/few_keys_of_many");
 }
+
+/* A step on devices of several sizes, which share the keys out as more and more units: the answers are right, and have
+ * the same bits. */
+static void any_device(struct subject *subject, const struct shape *shape)
+{
+    static const uint32_t devices[] = {1, 3, 12};
+    struct experiment *e = prepared(subject, shape);
+    struct results whole = {.at = {NULL}};
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        subject->multiprocessors = devices[i];
+        struct results got = experiment_run(e, GLINT_FORWARD, (struct how){LANES_SERIAL, POISON_SIGNALLING_NAN, FENCE_NONE});
+        if (i == 0)
+            whole = got;
+        expect_same_results(e, &got, &whole, "keys shared out on another device");
+    }
+    expect_accurate(e, GLINT_FORWARD, &whole);
+}
+
+/* Ends of the keys here and there in a tile, where the tensors end, too: no row beyond them is looked at. */
+static void each_end(struct subject *subject, const struct shape *shape)
+{
+    for (int64_t keys = 3; keys <= 2 * (int64_t)subject->info.tile_n; keys += 16) {
+        struct shape s = *shape;
+        s.seqlen_k = keys;
+        struct experiment *e = prepared(subject, &s);
+        const struct results got = experiment_run_plainly(e);
+        expect_accurate(e, GLINT_FORWARD, &got);
+    }
+}
+
+void each_end_checks(struct check_list *list, struct subject *subject)
+{
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = 9}; /* more tiles than blocks at a time */
+    s.mask = masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    if (subject->info.queries_up_to > 0 && subject->backend->exact)
+        checks_add(list, each_end, &s, "law/each_end");
+}
+
+/* Keys of all kinds of spans: of one tile, of two and of four. */
+void step_laws_checks(struct check_list *list, struct subject *subject)
+{
+    const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    const int64_t n = (int64_t)subject->info.tile_n;
+    if (!subject_is_step(subject))
+        return;
+    struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 3, .seqlen_k = 42 * n + 5, .data = DATA_RISING};
+    s.softcap = subject_caps(subject) ? 3.0f : 0.0f;
+    s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    s.window_left = band ? 20 * n : 0;
+    checks_add(list, any_device, &s, "law/devices");
+}

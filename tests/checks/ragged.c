@@ -562,12 +562,6 @@ static int64_t page_rows_of(const struct shape *shape)
     return (shape->detail & PAGES) == 0 ? 0 : (shape->detail & TOP_LEFT) != 0 ? 64 : 16;
 }
 
-/* A server's step plans for all sequences at once. */
-static bool is_step(const struct subject *subject)
-{
-    return strstr(subject->info.name, "_step_") != NULL;
-}
-
 /* Sequences of several lengths, none among them, with gaps and without; then fewer of their rows; then what no host
  * should give. */
 static void few(struct subject *subject, const struct shape *shape)
@@ -595,7 +589,7 @@ static void few(struct subject *subject, const struct shape *shape)
     b.special = !narrow(e);
     run_batch(e, &memory, &b, 1, true);
 
-    b.special = b.special && !is_step(subject); /* not beside rows whose scores are all -inf: docs/limits.md */
+    b.special = b.special && !subject_is_step(subject); /* not beside rows whose scores are all -inf: docs/limits.md */
     set_first(&b.side[0], (const int64_t[]){INT32_MIN, m, 7, 2 * m, INT32_MAX, rows_q - 3, -1}, FEW);
     if (!paged)
         set_first(&b.side[1], (const int64_t[]){-1, 3, 2 * n, n, 5 * n, INT32_MAX, 0}, FEW);
@@ -687,9 +681,13 @@ static void many(struct subject *subject, const struct shape *shape)
     struct experiment *e = experiment_of(subject, shape);
     const int32_t m = (int32_t)subject->info.tile_m, n = (int32_t)subject->info.tile_n;
     const bool divided = shape->way != 0; /* with that bound decode gives parts of the keys to blocks */
-    const bool step = is_step(subject), paged = page_rows_of(shape) > 0;
-    const int32_t most = step ? 12 * n + 1 : n + 1;
-    struct batch b = {.bound = {m + 3, divided ? n + 303 : most + 2}, .special = !narrow(e), .page_rows = page_rows_of(shape)};
+    const bool step = subject_is_step(subject), paged = page_rows_of(shape) > 0;
+    const int32_t most = step ? 6 * n + 1 : n + 1;
+    struct batch b = {.bound = {m + 3, divided          ? n + 303
+                                       : step && !paged ? 20 * n
+                                                        : most + 2},
+                      .special = !narrow(e),
+                      .page_rows = page_rows_of(shape)};
     b.count = divided ? 150 : !step ? MANY : paged ? 60 : THOUSANDS; /* the pool has room for the bound of each */
     const struct memory memory = prepare(e, &b);
     const int every = b.count == THOUSANDS ? 42 : 3, stride = b.count == THOUSANDS ? 43 : 22, longest = 2 * stride;
@@ -697,8 +695,10 @@ static void many(struct subject *subject, const struct shape *shape)
     for (int i = 0; i < b.count; i++) {
         const bool is_long = i == longest || i == 264 || i == THOUSANDS - 50;
         b.side[0].first[i] = q, b.side[1].first[i] = k;
-        q += is_long ? m + 2 : i % every == 1 ? 1 + i % 2 : 0;
+        q += is_long ? (step ? m / 2 : m) + 2 : i % every == 1 ? 1 + i % 2 : 0;
         b.side[1].used[i] = i == longest ? most : is_long ? n + 1 : i % 5 == 2 || i % every > 2 ? 0 : 1;
+        if (i == 4159) /* spans of two tiles, beyond the sequences that a plan keeps in shared memory */
+            b.side[1].used[i] = 20 * n;
         k += b.side[1].used[i];
     }
     b.side[0].first[b.count] = q, b.side[1].first[b.count] = k;
@@ -842,11 +842,14 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     }
     shape.heads_q = 2;
     shape.heads_kv = 1;
-    if (is_step(subject) && band)
-        shape.window_left = 12 * n;
-    shape.seqlen_q = (is_step(subject) ? 3 : 2) * m + 168;
-    shape.seqlen_k = (is_step(subject) ? 14 : 2) * n + 250;
+    if (subject_is_step(subject)) { /* a long sequence's few queries see its keys */
+        shape.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+        shape.window_left = band ? 6 * n : 0;
+    }
+    shape.seqlen_q = (subject_is_step(subject) ? 3 : 2) * m + 168;
+    shape.seqlen_k = (subject_is_step(subject) ? 28 : 2) * n + 250;
     checks_add(list, many, &shape, "ragged/many");
+    shape.seqlen_k -= subject_is_step(subject) ? 20 * n : 0;
     shape.detail |= PAGES;
     if (paged)
         checks_add(list, many, &shape, "ragged_pages/many");
@@ -897,4 +900,53 @@ void many_rows_checks(struct check_list *list, struct subject *subject)
         if (masked)
             checks_add(list, many_rows, &s, "%s/many_blind_rows", kind);
     }
+}
+
+/* A step whose longest sequence has spans of all kinds, on a device that halves them and on one that shares them out as
+ * many units: with a plan for all blocks, and a sequence alone with a plan of each block. What the last long one's
+ * queries do not see all of is in two spans. */
+static void long_keys(struct subject *subject, const struct shape *shape)
+{
+    enum { COUNT = 9, LONG = 8, LONGEST = 4 };
+    const bool two_blocks = strcmp(subject->info.family, "sm80") == 0; /* of a multiprocessor, or three */
+    const uint32_t devices[] = {two_blocks ? 1 : 2, two_blocks ? 12 : 30};
+    const int32_t n = (int32_t)subject->info.tile_n, queries = (int32_t)shape->seqlen_q - 36, most = 42 * n + 5;
+    for (size_t i = 0; i < sizeof devices / sizeof devices[0]; i++) {
+        subject->multiprocessors = devices[i];
+        struct experiment *e = experiment_of(subject, shape);
+        struct batch b = {.count = COUNT, .bound = {queries + 20, most}, .special = !narrow(e), .page_rows = page_rows_of(shape)};
+        const struct memory memory = prepare(e, &b);
+        int32_t q = 0, k = 0;
+        for (int s = 0; s < COUNT; s++) {
+            b.side[0].first[s] = q, b.side[1].first[s] = k;
+            q += s == LONGEST ? queries : s == LONG ? 20 : 1 + s % 2;
+            b.side[1].used[s] = s == LONGEST ? most : s == LONG ? 20 * n + 9 : s;
+            k += b.side[1].used[s];
+        }
+        b.side[0].first[COUNT] = q, b.side[1].first[COUNT] = k;
+        b.side[0].all = true;
+        b.side[1].all = b.page_rows == 0;
+        run_batch(e, &memory, &b, LONGEST, false);
+        check_device_release_all();
+    }
+}
+
+void long_keys_checks(struct check_list *list, struct subject *subject)
+{
+    const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
+    const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_k = 64 * n + 50, .seed = 0x6c6f6e};
+    if (!subject_is_step(subject) || !takes(subject, GLINT_LENGTHS_RAGGED, 0))
+        return;
+    s.softcap = subject_caps(subject) ? 2.0f : 0.0f;
+    s.window_left = band ? 20 * n : 0;
+    s.detail = TOP_LEFT | (takes(subject, GLINT_LENGTHS_RAGGED, 64) ? PAGES : LINEAR);
+    s.seqlen_q = 36 + 3;
+    s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    checks_add(list, long_keys, &s, "law/long_keys");
+    s.seqlen_q = 36 + m + 2; /* which see few of the keys */
+    s.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;
+    if (masked)
+        checks_add(list, long_keys, &s, "law/long_unseen_keys");
 }

@@ -717,3 +717,86 @@ void later_special_values_checks(struct check_list *list, const struct subject *
     if (subject_alibi(subject))
         checks_add(list, special_slope, &alibi, "special/slope");
 }
+
+static bool sees_key(const struct experiment *e, int64_t query, int64_t key)
+{
+    return ref_first(&e->ref, query) <= key && key < ref_end(&e->ref, query);
+}
+
+/* NaN in one row of a tensor, or infinities whose product with a query is -inf: rows of `out` that look at it are not
+ * finite, and of the others not a bit changes. */
+static void special_in_row(struct experiment *clean, const struct results *before, enum tensor t, int64_t row, const float *query,
+                           enum tensor out)
+{
+    struct experiment *poisoned = experiment_copy(clean);
+    float *const at = tensor_row(poisoned, poisoned->in[t], t, 0, 0, row);
+    const bool is_key = t == K || t == V;
+    for (int64_t d = 0; d < tensor_dim(clean, t); d++)
+        at[d] = query == NULL ? NAN : query[d] > 0 ? -INFINITY : INFINITY;
+    experiment_reference(poisoned, false); /* the backward pass is given what the forward pass makes of it */
+    const struct results after = experiment_run_plainly(poisoned);
+    for (int64_t i = 0; i < tensor_count(clean, out); i++) {
+        const int64_t other = i / tensor_dim(clean, out) % tensor_rows(clean, out);
+        const float x = after.at[out][i], y = before->at[out][i];
+        const bool sees = sees_key(clean, is_key ? other : row, is_key ? row : other);
+        if (!check_within("contained", (sees ? !isfinite(x) : memcmp(&x, &y, sizeof x) == 0) ? 0 : 1, 0))
+            check_fail("with a special row %lld of %s, %s[row %lld] is %.9g, without %.9g", (long long)row, tensor_name[t],
+                       tensor_name[out], (long long)other, (double)x, (double)y);
+    }
+}
+
+/* At both sides of the first key and of the last one of `detail` queries here and there; backward in these queries,
+ * too. Of a score of -inf the weight is 0, and nothing but the infinities in K tells. */
+static void special_at_edges(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *clean = experiment_new(subject, shape);
+    experiment_reference(clean, false);
+    const struct results before = experiment_run_plainly(clean);
+    const bool forward = pass_of(subject) == GLINT_FORWARD;
+    const enum tensor out = forward ? O : DQ;
+    const int64_t step = shape->seqlen_q / shape->detail;
+    for (int64_t key = 0; key < shape->seqlen_k; key++) {
+        bool edge = false;
+        for (int64_t query = 0; query < shape->seqlen_q; query += step) {
+            const bool sees = sees_key(clean, query, key), first = sees && !sees_key(clean, query, key - 1),
+                       last = sees && !sees_key(clean, query, key + 1);
+            if (!forward && (first || last))
+                special_in_row(clean, &before, K, key, tensor_row(clean, clean->in[Q], Q, 0, 0, query), out);
+            edge = edge || first || last || (!sees && (sees_key(clean, query, key - 1) || sees_key(clean, query, key + 1)));
+        }
+        if (edge && forward)
+            special_in_row(clean, &before, K, key, NULL, out);
+        if (edge)
+            special_in_row(clean, &before, V, key, NULL, out);
+    }
+    for (int64_t query = 0; query < shape->seqlen_q && !forward; query += step) {
+        special_in_row(clean, &before, Q, query, NULL, DK);
+        special_in_row(clean, &before, DOUT, query, NULL, DV);
+    }
+}
+
+void edges_checks(struct check_list *list, const struct subject *subject)
+{
+    const int64_t n = (int64_t)subject->info.tile_n;
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0, forward = pass_of(subject) == GLINT_FORWARD;
+    struct shape one = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 29, .seqlen_k = 1};
+    one.mask = masked ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE;
+    if (forward)
+        checks_add(list, only_minus_infinity, &one, "special/only_minus_inf_one_key");
+    struct shape s = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 36, .seqlen_k = n + 20, .detail = 4};
+    if (subject->info.kv_dtype != 0 || subject_tree(subject) || !masked)
+        return;
+    s.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    checks_add(list, special_at_edges, &s, "special/at_edges");
+    if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0) {
+        s.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+        s.window_left = 3;
+        checks_add(list, special_at_edges, &s, "special/at_edges_of_a_window");
+    }
+    if (subject_intervals(subject)) {
+        s.mask = GLINT_MASK_NONE;
+        s.window_left = 0;
+        s.intervals = OWN_INTERVALS;
+        checks_add(list, special_at_edges, &s, "special/at_edges_of_intervals");
+    }
+}

@@ -26,6 +26,12 @@ void variant_checks(struct check_list *list)
     divided_ragged_checks(list, list->subject);
     each_key_checks(list, list->subject);
     many_rows_checks(list, list->subject);
+    edges_checks(list, list->subject);
+    blind_rows_checks(list, list->subject);
+    edge_columns_checks(list, list->subject);
+    each_end_checks(list, list->subject);
+    step_laws_checks(list, list->subject);
+    long_keys_checks(list, list->subject);
 }
 
 static bool begins(const struct check *check, const char *with)
