@@ -43,17 +43,23 @@ end
 table.sort(names)
 for _, name in ipairs(names) do
   local missed, all, missing, explained, instructions = {}, 0, 0, 0, 0
-  local by_reason = {}
+  local by_row, by_reason = {}, {}
   for _, stretch in pairs(kernels[name]) do
     all, instructions = all + 1, instructions + stretch.count
     local row = not stretch.reached and reason_of(name, stretch)
     if row then
       explained = explained + stretch.count
-      by_reason[row.reason] = (by_reason[row.reason] or 0) + stretch.count
+      by_row[row] = (by_row[row] or 0) + stretch.count
     elseif not stretch.reached then
       missing = missing + stretch.count
       missed[#missed + 1] = stretch
     end
+  end
+  for row, count in pairs(by_row) do
+    local most = math.min(count, row.most or count)
+    by_reason[row.reason] = (by_reason[row.reason] or 0) + most
+    explained, missing = explained - (count - most), missing + (count - most)
+    if count > most then missed[#missed + 1] = { first = 0, last = 0, count = count - most, place = "more than the reason is for: " .. row.reason } end
   end
   local share = 100 * missing / instructions
   if as_table then
