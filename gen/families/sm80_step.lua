@@ -14,8 +14,7 @@ local step = { takes = shared.takes }
 
 --- The tile for `key`, of any head dim, or nil.
 function step.tile(key)
-  local goes = key.pass == "fwd" and key.dtype ~= "f32" and not axes.field(key, "mask", "intervals") and
-    not axes.field(key, "bias", "biased") and key.head_dim <= MOST_DIM and
+  local goes = key.pass == "fwd" and key.dtype ~= "f32" and not axes.field(key, "bias", "biased") and key.head_dim <= MOST_DIM and
     (key.kv_dtype == "same" or key.dtype == "bf16" and key.head_dim % ROWS == 0)
   if not goes then return nil end
   return { step = true, m = ROWS * WARPS, n = KEYS, warps = WARPS }
@@ -28,7 +27,8 @@ function step.parts(record, tile)
   local d, bytes = record.padded_dim, record.dtype_bytes
   local parts = { tile("Q", 1, record.m, d, bytes), tile("K, V", 2, record.n, d, bytes), { "unit", UNIT_BYTES },
     { "runs of keys", RUN_BYTES * (record.n // RUN) } }
-  if record.narrow then parts[5] = { "scales", SCALES_BYTES * record.n } end
+  if record.narrow then parts[#parts + 1] = { "scales", SCALES_BYTES * record.n } end
+  if record.intervals then parts[#parts + 1] = tile("ranges", 1, record.m, 2, 4) end -- of keys, one a query
   return parts
 end
 
@@ -54,7 +54,6 @@ function step.check(record, report)
     local own = field == "d_split" and 1 or field == "padded_dim" and (record.head_dim + ROWS - 1) // ROWS * ROWS or nil
     if record[field] ~= own then report(field, "a step has none of its own", "leave it out") end
   end
-  if record.intervals then report("masks", "a step has no kernel for intervals", 'masks without "interval" and "tree"') end
   if record.biased then report("biases", "a step adds nothing to scores", 'biases = { "none" }') end
   if record.dtype == "f32" then report("m", "a step's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.narrow and record.dtype == "f16" then report("m", "K and V of 8 bits are widened to bf16", 'dtypes = { "bf16" }') end

@@ -28,15 +28,17 @@ int32_t glint_step_group(const struct glint_problem *p)
     return most;
 }
 
-/* Spans of the keys that a tile of so many queries sees, at most: struct spans_of of lib/device/step.h. */
+/* Spans of the keys that a tile of so many queries sees, at most: struct spans_of of lib/device/step.h. A query of a
+ * tree stands anywhere among the new keys. */
 static int64_t most_spans(const struct glint_variant *row, const struct glint_problem *p, int64_t queries)
 {
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
     const int64_t tile = row->tile_n, first = kernel->chunk_steps, all = p->seqlen_k > 0 ? divide_up(p->seqlen_k, tile) : 1;
     const int64_t at = (all - 1) / first, left = p->window_left, right = p->window_right;
-    if ((row->features & GLINT_FEATURE_LEFT_BOUND) == 0)
+    const bool windowed = (row->features & GLINT_FEATURE_INTERVALS) == 0 || glint_sides_of(p).first > -GLINT_NO_SIDE;
+    if ((row->features & GLINT_FEATURE_LEFT_BOUND) == 0 || !windowed)
         return 1 + (at < 16 ? at : at < 32 ? 8 + at / 2 : 16 + at / 4);
-    const bool open = left == GLINT_UNBOUNDED || right == GLINT_UNBOUNDED;
+    const bool open = left == GLINT_UNBOUNDED || right == GLINT_UNBOUNDED || (row->features & GLINT_FEATURE_TREE) != 0;
     const int64_t seen = open ? all : (queries + left + right + tile - 2) / tile + 1;
     return ((seen > all ? all : seen) + first - 2) / first + 1;
 }

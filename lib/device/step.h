@@ -21,6 +21,7 @@
 #include "lib/device/ragged.h"
 #include "lib/device/row_softmax.h"
 #include "lib/device/step_call.h"
+#include "lib/device/tree.h"
 
 enum {
     STEP_ROWS = 128, /* of a tile of two warpgroups: 64 each */
@@ -31,39 +32,44 @@ enum {
 
 /* 16 spans of `first` tiles, 8 of twice as many, and then of four times as many: from the 9th on no span is longer
  * than an eighth of what is before it, so that a few heads fill the machine, and long prompts fold seldom. Unless they
- * grow, all are of `first` tiles: a window shows as few keys at the end of a sequence as at its beginning. */
-template <int first, bool grow> struct spans_of {
-    /* The first tile of span i. */
-    GLINT_DEVICE int32_t begin(int32_t i)
+ * grow, all are of `first` tiles: a window shows as few keys at the end of a sequence as at its beginning. With
+ * intervals it is the call that has a window or none: so intervals which hide nothing change no bit. */
+template <int first, class Band> struct spans_of {
+    GLINT_DEVICE bool grow(const struct glint_gpu_step &p)
     {
-        return (!grow || i < 16 ? i : i < 24 ? 2 * i - 16 : 4 * i - 64) * first;
+        return Band::INTERVALS ? p.base.sequences.left <= -(1 << 30) : !Band::LEFT;
+    }
+    /* The first tile of span i. */
+    GLINT_DEVICE int32_t begin(const struct glint_gpu_step &p, int32_t i)
+    {
+        return (!grow(p) || i < 16 ? i : i < 24 ? 2 * i - 16 : 4 * i - 64) * first;
     }
     /* The span of a tile. */
-    GLINT_DEVICE int32_t of(int32_t tile)
+    GLINT_DEVICE int32_t of(const struct glint_gpu_step &p, int32_t tile)
     {
         const int32_t at = tile / first;
 
-        return !grow || at < 16 ? at : at < 32 ? 8 + at / 2 : 16 + at / 4;
+        return !grow(p) || at < 16 ? at : at < 32 ? 8 + at / 2 : 16 + at / 4;
     }
     /* How many spans end before tile `end` or with it. */
-    GLINT_DEVICE int32_t count(int32_t end)
+    GLINT_DEVICE int32_t count(const struct glint_gpu_step &p, int32_t end)
     {
-        return end > 0 ? of(end - 1) + 1 : 0;
+        return end > 0 ? of(p, end - 1) + 1 : 0;
     }
     /* How many spans have one of so many tiles that follow one another, at most; from tile 0 on, if spans grow. */
-    GLINT_DEVICE int32_t most(int32_t tiles)
+    GLINT_DEVICE int32_t most(const struct glint_gpu_step &p, int32_t tiles)
     {
-        return grow ? count(tiles) : (tiles + first - 2) / first + 1;
+        return grow(p) ? count(p, tiles) : (tiles + first - 2) / first + 1;
     }
     /* The first span of chunk c of n, of tiles `from` to `end` - 1: the one that begins nearest; the first chunk is
      * never empty. */
-    GLINT_DEVICE int32_t of_chunk(int32_t c, int32_t n, int32_t from, int32_t end)
+    GLINT_DEVICE int32_t of_chunk(const struct glint_gpu_step &p, int32_t c, int32_t n, int32_t from, int32_t end)
     {
-        const int32_t own = of(from), all = max(own, count(end));
+        const int32_t own = of(p, from), all = max(own, count(p, end));
         if (c == 0 || c == n)
             return c == 0 ? own : all;
-        const int32_t at = from + (int32_t)((uint32_t)(c * max(0, end - from)) / (uint32_t)n), span = of(at), before = begin(span),
-                      after = begin(span + 1);
+        const int32_t at = from + (int32_t)((uint32_t)(c * max(0, end - from)) / (uint32_t)n), span = of(p, at),
+                      before = begin(p, span), after = begin(p, span + 1);
 
         return max(own + 1, min(all, at - before > (after - before) / 2 ? span + 1 : span));
     }
@@ -74,7 +80,7 @@ template <int first, bool grow> struct spans_of {
 template <int HEAD_DIM_, int TILE_N_, int FIRST_SPAN, class Band_, int BLOCKS_ = STEP_BLOCKS> struct step_order {
     enum { HEAD_DIM = HEAD_DIM_, TILE_N = TILE_N_, BLOCKS = BLOCKS_ };
     typedef Band_ Band;
-    typedef struct spans_of<FIRST_SPAN, !Band::LEFT> spans;
+    typedef struct spans_of<FIRST_SPAN, Band> spans;
 };
 
 /* What a score is multiplied by to be an exponent of 2; a negative scale goes into Q. It is not 0, so that hidden
@@ -122,6 +128,23 @@ template <int keys> GLINT_DEVICE void hide_before(float (&s)[keys / 2], const in
         s[i] = i / 4 * 8 + i % 2 < first[i / 2 % 2] ? -GLINT_INFINITY : s[i];
 }
 
+/* Hides the slots of a tree whose bits are not set; this thread's first key is slot `slot` of the tree. Slots before
+ * the first one are seen. */
+template <int keys>
+GLINT_DEVICE void hide_slots(float (&s)[keys / 2], const struct tree_rows &tree, const int32_t (&query)[2], int32_t slot)
+{
+#pragma unroll
+    for (int half = 0; half < 2; ++half)
+#pragma unroll
+        for (int i = 2 * half; i < keys / 2; i += 16) { /* 32 keys, two of every eight */
+            const uint32_t bits = bits_from(tree, query[half], slot + 2 * (i - 2 * half));
+
+#pragma unroll
+            for (int j = 0; j < 8; ++j)
+                s[i + j / 2 * 4 + j % 2] = (bits >> (j / 2 * 8 + j % 2) & 1) != 0 ? s[i + j / 2 * 4 + j % 2] : -GLINT_INFINITY;
+        }
+}
+
 /* ---- where rows and keys are --------------------------------------------------------------------------------- */
 
 /* A sequence of the call: its band, and the first of its rows in tensors of which `batch` says which part is its own.
@@ -130,6 +153,36 @@ struct step_sequence {
     struct sequence own;
     int32_t first_q, first_k;
 };
+
+/* The mask of a sequence. */
+template <class Band>
+GLINT_DEVICE Band mask_of(const struct glint_gpu_step &p, const struct sequence &own, int32_t batch, int32_t first_q)
+{
+    const struct glint_gpu_sequences &all = p.base.sequences;
+
+    return mask_of<Band>(p.base, own, all.first_q ? first_q : (int64_t)batch * all.bound_q);
+}
+
+/* A band in which all that a mask shows lies: all that a plan knows of the mask. It is the mask itself, or the window
+ * beside intervals. */
+template <class Band> GLINT_DEVICE auto hull_of(const struct sequence &own)
+{
+    if constexpr (Band::INTERVALS)
+        return mask_of<window_mask>(own);
+    else
+        return mask_of<Band>(own);
+}
+
+/* Of a tree a query may stand anywhere among the new keys, or before all of them: the sides that all queries have. */
+template <class Band> GLINT_DEVICE void widen_hull(struct sequence &own, const struct glint_gpu_sequences &p)
+{
+    if constexpr (Band::TREE) {
+        const int32_t before = own.seqlen_k - own.seqlen_q, offset = p.bottom_right ? before : 0;
+
+        own.left = max(-own.seqlen_q, min(own.seqlen_k, offset + p.left - own.seqlen_q));
+        own.right = own.seqlen_k;
+    }
+}
 
 /* Row `row` of a tile, whose first query is query0: its query and query head of the group. */
 struct step_row {

@@ -105,16 +105,17 @@ template <class Order> GLINT_DEVICE struct step_size size_of(const struct glint_
     s.blocks = (int32_t)((uint32_t)(seqlen_q + p.block_queries - 1) / (uint32_t)p.block_queries);
     s.tiles = (s.blocks + Order::BLOCKS - 1) / Order::BLOCKS;
     s.key_tiles = key_tiles;
-    s.spans = Order::spans::most(key_tiles);
+    s.spans = Order::spans::most(p, key_tiles);
     s.few = s.blocks <= Order::BLOCKS / 2;
     s.weight = s.few ? 3 : 2;
     return s;
 }
 
-/* Tiles of keys that the queries from `query` to `end` - 1 see: of a tile of rows, or of a sequence. */
+/* Tiles of keys that the queries from `query` to `end` - 1 see, as far as a plan knows: of a tile of rows, or of a
+ * sequence. */
 template <class Order> GLINT_DEVICE auto key_blocks_of(const struct sequence &own, int32_t query, int32_t end)
 {
-    return find_key_blocks<Order::TILE_N>(mask_of<typename Order::Band>(own), query, min(end, own.seqlen_q) - 1);
+    return find_key_blocks<Order::TILE_N>(hull_of<typename Order::Band>(own), query, min(end, own.seqlen_q) - 1);
 }
 
 /* struct step_size has it. With a window a tile of rows sees no more than its queries and the window span. */
@@ -137,12 +138,13 @@ template <class Order> GLINT_DEVICE struct step_size size_of(const struct glint_
 /* The first span of chunk `chunk` of a tile of rows. Chunks of all tiles of a sequence begin at the same spans, so that
  * they read the same keys together; with a window each tile's own keys are shared out. */
 template <class Order, class Blocks>
-GLINT_DEVICE int32_t span_of_chunk(const struct planned &s, const struct step_size &size, const Blocks &blocks, int32_t chunk)
+GLINT_DEVICE int32_t span_of_chunk(const struct glint_gpu_step &p, const struct planned &s, const struct step_size &size,
+                                   const Blocks &blocks, int32_t chunk)
 {
     if constexpr (Order::Band::LEFT)
-        return Order::spans::of_chunk(chunk, s.chunks, blocks.first, blocks.last + 1);
+        return Order::spans::of_chunk(p, chunk, s.chunks, blocks.first, blocks.last + 1);
     else
-        return Order::spans::of_chunk(chunk, s.chunks, 0, size.key_tiles);
+        return Order::spans::of_chunk(p, chunk, s.chunks, 0, size.key_tiles);
 }
 
 GLINT_DEVICE int32_t chunks_of(const struct step_size &s, float inverse_share)
@@ -276,6 +278,7 @@ GLINT_DEVICE struct step_sequence plan_sequences(const struct glint_gpu_step &p,
         if (wrong && p.base.sequences.fault && (threads > 32 || block_index() == 0))
             atomicMin(p.base.sequences.fault, (uint32_t)sequence);
         find_sides(s.own, p.base.sequences);
+        widen_hull<typename Order::Band>(s.own, p.base.sequences);
         if (sequence < PLAN_SEQUENCES) {
             st_shared_u32(shared + 8 * sequence, (uint32_t)s.own.seqlen_q);
             st_shared_u32(shared + 8 * sequence + 4, (uint32_t)key_tiles_of<Order>(p, s.own));
@@ -342,7 +345,7 @@ GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t *plan, ui
             continue;
         units += heads * s.tiles * chunks;
         if (chunks > 1) {
-            const int32_t second = Order::spans::of_chunk(1, chunks, 0, s.key_tiles);
+            const int32_t second = Order::spans::of_chunk(p, 1, chunks, 0, s.key_tiles);
 
             extra += (float)(s.spans - s.spans / chunks) * (float)(heads * s.blocks) * (5.0f / STEP_BLOCKS);
             slots += (float)slots_of<Order>(s, second) * (float)heads * (float)s.tiles * (float)slot_rows_of<Order>(s);
@@ -424,7 +427,7 @@ GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint
             s = size_at<Order>(p, plan, shared, sequence);
         if (s.tiles > 0) {
             chunks = chunks_of(s, inverse);
-            second = Order::spans::of_chunk(1, chunks, 0, s.key_tiles);
+            second = Order::spans::of_chunk(p, 1, chunks, 0, s.key_tiles);
         }
         if (chunks > 1) {
             rows = slots_of<Order>(s, second) * p.heads * s.tiles * slot_rows_of<Order>(s);
@@ -496,6 +499,8 @@ enum {
     UNIT_SLOT,   /* the first row of the tile's slots */
     UNIT_SLOT_ROWS,
     UNIT_WHOLE_FROM, /* with a window: the first tile that is after all rows' first keys */
+    UNIT_SEEN,       /* with intervals: UNIT_BEGIN and UNIT_END of what some row sees */
+    UNIT_SEEN_END,
     UNIT_WORDS = 24,
 };
 
@@ -524,15 +529,16 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t *plan, uint3
     const int32_t tile = size.tiles - 1 - ((int32_t)rest - chunk * size.tiles);
     const int32_t query = tile * Order::BLOCKS * p.block_queries;
     const auto blocks = key_blocks_of<Order>(s.at.own, query, query + Order::BLOCKS * p.block_queries);
-    const int32_t first = span_of_chunk<Order>(s, size, blocks, chunk), end = span_of_chunk<Order>(s, size, blocks, chunk + 1);
-    const int32_t second = s.chunks > 1 ? span_of_chunk<Order>(s, size, blocks, 1) : s.second;
+    const int32_t first = span_of_chunk<Order>(p, s, size, blocks, chunk),
+                  end = span_of_chunk<Order>(p, s, size, blocks, chunk + 1);
+    const int32_t second = s.chunks > 1 ? span_of_chunk<Order>(p, s, size, blocks, 1) : s.second;
     const int32_t slot_rows = slot_rows_of<Order>(size), slots = slots_of<Order>(size, second);
 
     if (lane_index() == 0) {
         const uint32_t words[UNIT_WORDS] = {
             1,
-            (uint32_t)max(blocks.first, Order::spans::begin(first)),
-            (uint32_t)min(blocks.last + 1, Order::spans::begin(end)),
+            (uint32_t)max(blocks.first, Order::spans::begin(p, first)),
+            (uint32_t)min(blocks.last + 1, Order::spans::begin(p, end)),
             (uint32_t)blocks.hidden_from,
             (uint32_t)head,
             (uint32_t)b,
@@ -546,9 +552,9 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t *plan, uint3
             (uint32_t)min((int32_t)Order::BLOCKS, size.blocks - Order::BLOCKS * tile),
             size.tiles == 1,
             2,
-            (uint32_t)(chunk > 0                                     ? UNIT_SPANS
-                       : end >= Order::spans::count(blocks.last + 1) ? UNIT_WHOLE
-                                                                     : UNIT_FIRST),
+            (uint32_t)(chunk > 0                                        ? UNIT_SPANS
+                       : end >= Order::spans::count(p, blocks.last + 1) ? UNIT_WHOLE
+                                                                        : UNIT_FIRST),
             (uint32_t)first,
             (uint32_t)second,
             (uint32_t)(s.base + (head * size.tiles + tile) * slots * slot_rows),
@@ -599,8 +605,8 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
         const int32_t head = (int32_t)(rest / (uint32_t)size.blocks), block = (int32_t)rest - head * size.blocks;
         const int32_t tile = block / Order::BLOCKS, query = tile * Order::BLOCKS * p.block_queries;
         const auto blocks = key_blocks_of<Order>(s.at.own, query, query + Order::BLOCKS * p.block_queries);
-        const int32_t second = span_of_chunk<Order>(s, size, blocks, 1);
-        const int32_t all = Order::spans::count(blocks.last + 1), count = all - second + 1;
+        const int32_t second = span_of_chunk<Order>(p, s, size, blocks, 1);
+        const int32_t all = Order::spans::count(p, blocks.last + 1), count = all - second + 1;
         const int32_t slot_rows = slot_rows_of<Order>(size), in_tile = block - Order::BLOCKS * tile;
         const int64_t first = s.base + (int64_t)(head * size.tiles + tile) * slots_of<Order>(size, second) * slot_rows;
         const int64_t step = (int64_t)slot_rows * (HEAD_DIM + 2);
@@ -655,7 +661,7 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
             if (!row.exists)
                 continue;
             finish_row<below>(inverse, lse, total[half], p.base, head_q,
-                              sees_some(mask_of<typename Order::Band>(s.at.own), row.query));
+                              sees_some(mask_of<typename Order::Band>(p, s.at.own, b, s.at.first_q), row.query));
             char *to = view_row(&p.base.o, batch, head_q, s.at.first_q + row.query, 2) + 16 * column + 4 * (lane_index() % 4);
             st_global_u32(to, finish_pair<Element>(o[2 * half], o[2 * half + 1], inverse));
             if (column == 0 && lane_index() % 4 == 0)

@@ -30,7 +30,8 @@ template <class Variant> struct step_rows {
         BELOW = element::BELOW, /* see follow_maxima */
         RIGHT = mask_t::RIGHT,  /* the mask hides keys after some row's last, */
         LEFT = mask_t::LEFT,    /* and before some row's first */
-        RUN = 16,               /* keys that lie one after another, whatever a page has */
+        INTERVALS = mask_t::INTERVALS,
+        RUN = 16, /* keys that lie one after another, whatever a page has */
     };
     typedef step_order<HEAD_DIM, TILE_N, Variant::FIRST_SPAN, mask_t, WARPS> order;
     typedef struct tile<element, 16 * WARPS, HEAD_DIM, Variant::PAGE_CHUNKS> q_tile;
@@ -42,7 +43,8 @@ template <class Variant> struct step_rows {
         UNIT_AT = V_AT + k_tile::BYTES,
         RUNS_AT = UNIT_AT + 4 * UNIT_WORDS, /* where the runs of a tile lie, whose copies come next */
         SCALES_AT = RUNS_AT + TILE_N / RUN * 8,
-        END = SCALES_AT + (stored::WIDENED ? (int)scales::BYTES : 0),
+        RANGES_AT = SCALES_AT + (stored::WIDENED ? (int)scales::BYTES : 0), /* of keys, one a query */
+        END = RANGES_AT + (INTERVALS ? 16 * WARPS * RANGE_BYTES : 0),
         BYTE_CHUNKS = HEAD_DIM / 16, /* of 16 numbers of 8 bits: a lane copies as many */
         STEPS = q_tile::DIM / element::K_STEP,
         HAS_SPECIAL = !stored::WIDENED || stored::HAS_NAN, /* V may have NaN */
@@ -202,26 +204,90 @@ template <class Variant> struct step_rows {
 
     /* ---- a unit -------------------------------------------------------------------------------------------------- */
 
+    /* A plan does not know of intervals. Their unit has fewer tiles of keys, and others are cut: by a whole warp. */
+    template <class Mask> GLINT_DEVICE void narrow_unit(const struct glint_gpu_step &p, uint32_t unit, const Mask &mask)
+    {
+        const int32_t query0 = unit_word(unit, UNIT_QUERY);
+        const struct key_blocks<interval_mask> seen =
+            find_key_blocks<TILE_N>(mask, query0, min(query0 + WARPS * p.block_queries, mask.seqlen_q) - 1);
+
+        if (lane_index() == 0) {
+            st_shared_u32(unit + 4 * UNIT_SEEN, (uint32_t)max(unit_word(unit, UNIT_BEGIN), seen.first));
+            st_shared_u32(unit + 4 * UNIT_SEEN_END, (uint32_t)min(unit_word(unit, UNIT_END), seen.last + 1));
+            st_shared_u32(unit + 4 * UNIT_CUT, (uint32_t)seen.hidden_from);
+            st_shared_u32(unit + 4 * UNIT_WHOLE_FROM, (uint32_t)seen.whole_from);
+        }
+    }
+
+    /* The last key that a query sees, -1 or less if none. */
+    template <class Mask> GLINT_DEVICE int32_t last_seen(const Mask &mask, int32_t query)
+    {
+        if constexpr (INTERVALS)
+            return keys_of_query(mask, query).end - 1;
+        else
+            return last_key(mask, query);
+    }
+
+    /* The first one of a row, if the mask has a left side. */
+    template <class Mask> GLINT_DEVICE int32_t first_seen(const Mask &mask, int32_t query)
+    {
+        if constexpr (INTERVALS)
+            return keys_of_query(mask, query).first;
+        else
+            return query + mask.left;
+    }
+
+    /* Notes pages outside of the pool, in which some row of a unit sees a key. */
+    template <class Mask> GLINT_DEVICE void note_pages_of(const struct glint_gpu_step &p, uint32_t unit, const Mask &mask)
+    {
+        struct place at = {};
+        auto blocks = key_blocks<interval_mask>();
+
+        at.row0 = unit_word(unit, UNIT_QUERY);
+        blocks.first = unit_word(unit, UNIT_SEEN);
+        blocks.last = unit_word(unit, UNIT_SEEN_END) - 1;
+        if (p.base.pages.table && unit_word(unit, UNIT_HEAD) == 0)
+            note_bad_pages<16 * WARPS, TILE_N, THREADS>(p.base, at, unit_word(unit, UNIT_BATCH), mask, blocks);
+    }
+
     GLINT_DEVICE void attend(const struct glint_gpu_step &p, uint32_t shared)
     {
         const float scale = scale_of(p);
         const uint32_t unit = shared + UNIT_AT, warp = warp_index(), lane = lane_index();
-        const int32_t begin = unit_word(unit, UNIT_BEGIN), end = unit_word(unit, UNIT_END), keys = unit_word(unit, UNIT_KEYS);
+        const int32_t keys = unit_word(unit, UNIT_KEYS);
         const int32_t head_kv = unit_word(unit, UNIT_HEAD) / p.parts, block = (int32_t)warp;
-        const int32_t query0 = unit_word(unit, UNIT_QUERY), first_cut = unit_word(unit, UNIT_CUT);
-        const int32_t whole_from = LEFT ? unit_word(unit, UNIT_WHOLE_FROM) : 0;
+        const int32_t query0 = unit_word(unit, UNIT_QUERY);
         const bool works = block < unit_word(unit, UNIT_BLOCKS);
-        const mask_t mask = {unit_word(unit, UNIT_LEFT), unit_word(unit, UNIT_RIGHT), unit_word(unit, UNIT_QUERIES), keys};
+        const int32_t left = unit_word(unit, UNIT_LEFT), right = unit_word(unit, UNIT_RIGHT);
+        const struct sequence sequence = {unit_word(unit, UNIT_QUERIES), keys, left, right};
+        const auto mask = make_mask_of_tile<16 * WARPS, THREADS>(
+            mask_of<mask_t>(p, sequence, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_Q)), query0, shared + RANGES_AT);
+        if constexpr (INTERVALS) {
+            if (warp == 0)
+                narrow_unit(p, unit, mask);
+            block_sync();
+        }
+        const int32_t begin = unit_word(unit, INTERVALS ? UNIT_SEEN : UNIT_BEGIN);
+        const int32_t end = unit_word(unit, INTERVALS ? UNIT_SEEN_END : UNIT_END);
         const int32_t warp_query = query0 + block * p.block_queries;
         auto query_of = [&](const int half) { return row_of_tile(p, 16 * block + (int32_t)lane / 4 + 8 * half, query0, 0).query; };
-        const int32_t last[2] = {last_key(mask, query_of(0)), last_key(mask, query_of(1))};
+        /* Registers; with intervals all of these wait in shared memory. */
+        const int32_t cut_kept = INTERVALS ? 0 : unit_word(unit, UNIT_CUT);
+        const int32_t whole_kept = LEFT && !INTERVALS ? unit_word(unit, UNIT_WHOLE_FROM) : 0;
+        const int32_t last_kept[2] = {INTERVALS ? 0 : last_seen(mask, query_of(0)), INTERVALS ? 0 : last_seen(mask, query_of(1))};
+        auto first_cut = [&]() { return INTERVALS ? unit_word(unit, UNIT_CUT) : cut_kept; };
+        auto whole_from = [&]() { return INTERVALS ? unit_word(unit, UNIT_WHOLE_FROM) : whole_kept; };
+        auto last_of = [&](const int half) { return INTERVALS ? last_seen(mask, query_of(half)) : last_kept[half]; };
         /* No row's last key is before the tile. */
-        const int32_t cut = (last_key(mask, warp_query) + 1) / TILE_N;
+        const int32_t own_cut = INTERVALS ? 0 : (last_seen(mask, warp_query) + 1) / TILE_N;
+        auto is_after = [&](int32_t tile) { return tile >= (INTERVALS ? first_cut() : own_cut); };
+        auto is_before = [&](int32_t tile) { return LEFT && tile < whole_from(); };
         const uint32_t q_lane = shared + lane_offset_a<q_tile>(lane) + warp * (16 * q_tile::PAGE_ROW);
         const uint32_t k_lane = shared + K_AT + lane_offset_b<k_tile>(lane);
         const uint32_t v_lane = shared + V_AT + lane_offset_rows<k_tile>(lane, 0);
         float *const folded = p.partial + ((int64_t)p.partial_rows + (int64_t)block_index() * (16 * WARPS)) * (HEAD_DIM + 2);
-        int32_t span = unit_word(unit, UNIT_SPAN), next = order::spans::begin(span + 1);
+        int32_t span = INTERVALS && begin < end ? order::spans::of(p, begin) : unit_word(unit, UNIT_SPAN);
+        int32_t next = order::spans::begin(p, span + 1);
         const int32_t kind = unit_word(unit, UNIT_KIND);
         bool some = false; /* O of the spans before is in the workspace */
         bool special = false;
@@ -237,7 +303,7 @@ template <class Variant> struct step_rows {
             for (int i = 0; i < (int)q_tile::DIM / 2; ++i)
                 o[i] = 0.0f;
         };
-        auto is_cut = [&](int32_t tile) { return tile >= first_cut || (LEFT && tile < whole_from); };
+        auto is_cut = [&](int32_t tile) { return tile >= first_cut() || is_before(tile); };
         auto load_scales = [&](int32_t tile) {
             if constexpr (stored::WIDENED)
                 own_scales = scales_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head_kv,
@@ -250,21 +316,28 @@ template <class Variant> struct step_rows {
             if constexpr (stored::WIDENED)
                 scales::scale_scores(shared + SCALES_AT, s);
             change_scores(s, score_t::of(p.base));
-            if (tile >= cut) {
-                const int32_t from_first[2] = {last[0] - first_key, last[1] - first_key};
+            if (is_after(tile)) {
+                const int32_t from_first[2] = {last_of(0) - first_key, last_of(1) - first_key};
 
                 hide_after<TILE_N>(s, from_first);
             }
-            if (LEFT && tile < whole_from) {
-                const int32_t from_first[2] = {query_of(0) + mask.left - first_key, query_of(1) + mask.left - first_key};
+            if (is_before(tile)) {
+                const int32_t from_first[2] = {first_seen(mask, query_of(0)) - first_key,
+                                               first_seen(mask, query_of(1)) - first_key};
 
                 hide_before<TILE_N>(s, from_first);
             }
+            if constexpr (mask_t::TREE)
+                if ((tile + 1) * TILE_N > first_slot(mask)) {
+                    const int32_t query[2] = {min(query_of(0), mask.seqlen_q - 1), min(query_of(1), mask.seqlen_q - 1)};
+
+                    hide_slots<TILE_N>(s, mask.tree, query, first_key - first_slot(mask));
+                }
             if (follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale))
                 rescale<q_tile::DIM>(o, factor);
             make_weights<TILE_N>(rows, s, shift, scale);
             if constexpr (stored::WIDENED)
-                scales::scale_weights(shared + SCALES_AT, s, tile >= cut || (LEFT && tile < whole_from));
+                scales::scale_weights(shared + SCALES_AT, s, is_after(tile) || is_before(tile));
         };
         /* Of the span that ends. */
         auto take_rows = [&]() {
@@ -321,12 +394,21 @@ template <class Variant> struct step_rows {
             }
             some = true;
             span++;
-            next = order::spans::begin(span + 1);
+            next = order::spans::begin(p, span + 1);
             clear_o();
         };
 
         clear_o();
         softmax_begin(rows);
+        if constexpr (INTERVALS) {
+            take_rows();
+            if (kind == UNIT_SPANS && works) /* slots of the spans that no row sees */
+#pragma unroll 1
+                for (int32_t i = unit_word(unit, UNIT_SPAN); i <= order::spans::of(p, unit_word(unit, UNIT_END) - 1); ++i)
+                    if (begin >= end || i < span || i > order::spans::of(p, end - 1))
+                        put_slot(slot_of(i));
+            note_pages_of(p, unit, mask);
+        }
         if (begin < end) {
             if (has_run())
                 put_run(shared, find_run(p, unit, begin));
@@ -401,17 +483,21 @@ template <class Variant> struct step_rows {
 
         /* Of the tiles from a span's first one to the next span's. */
         auto add_special_from = [&](int32_t of_span) {
-            const int32_t from = max(begin, order::spans::begin(of_span));
-            const int32_t to = min(end, kind == UNIT_SPANS ? order::spans::begin(of_span + 1) : end);
+            const int32_t from = max(begin, order::spans::begin(p, of_span));
+            const int32_t to = min(end, kind == UNIT_SPANS ? order::spans::begin(p, of_span + 1) : end);
 #pragma unroll 1
             for (int side = 0; side < 1 + LEFT; ++side) {
-                const int32_t first_tile = side == 0 ? max(from, first_cut) : from;
-                const int32_t end_tile = side == 0 ? to : min(to, min(whole_from, first_cut));
+                const int32_t first_tile = side == 0 ? max(from, first_cut()) : from;
+                const int32_t end_tile = side == 0 ? to : min(to, min(whole_from(), first_cut()));
 
                 add_special_of<element, stored>(
                     columns_of(o), p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head_kv, first_tile * TILE_N,
-                    min(end_tile * TILE_N, keys),
-                    [&](const int half, int32_t key) { return (!LEFT || key >= query_of(half) + mask.left) && key <= last[half]; });
+                    min(end_tile * TILE_N, keys), [&](const int half, int32_t key) {
+                        if constexpr (INTERVALS)
+                            return sees(mask, query_of(half), 0, key, 0);
+                        else
+                            return (!LEFT || key >= first_seen(mask, query_of(half))) && key <= last_of(half);
+                    });
             }
         };
         if (kind == UNIT_SPANS) {
@@ -420,7 +506,8 @@ template <class Variant> struct step_rows {
             put_slot(slot_of(span));
             if (special) /* slots of the spans before that have cut tiles */
 #pragma unroll 1
-                for (--span; span >= unit_word(unit, UNIT_SPAN) && (LEFT || order::spans::begin(span + 1) > first_cut); --span) {
+                for (--span; span >= unit_word(unit, UNIT_SPAN) && (LEFT || order::spans::begin(p, span + 1) > first_cut());
+                     --span) {
                     read_slot<HEAD_DIM>(slot_of(span), unit_word(unit, UNIT_SLOT_ROWS), block, columns_of(o), own);
                     add_special_from(span);
                     put_slot(slot_of(span));
@@ -485,7 +572,7 @@ template <class Variant> struct step_rows {
                 make_plan<order, 32>(p, plan, shared + K_AT);
             block_sync();
         }
-        if (p.base.pages.table && p.base.sequences.fault)
+        if (!INTERVALS && p.base.pages.table && p.base.sequences.fault)
 #pragma unroll 1
             for (int32_t i = (int32_t)block_index(); i < p.base.shape.batch; i += p.blocks)
                 note_pages(p, get_planned(p, plan, i).at.own, i, thread_index(), THREADS);

@@ -146,10 +146,20 @@ GLINT_DEVICE struct key_range keys_of_query(const struct tree_mask &mask, int32_
     return keys;
 }
 
+GLINT_DEVICE bool sees_some(const struct tree_mask &mask, int32_t query)
+{
+    return keys_of_query(mask, query).end > 0;
+}
+
 /* The key that is the first slot; less than 0 where some slots are no keys. */
 GLINT_DEVICE int32_t first_slot(const struct tile_tree &mask)
 {
     return mask.seqlen_k - mask.seqlen_q;
+}
+
+GLINT_DEVICE bool sees_some(const struct tile_tree &mask, int32_t query)
+{
+    return keys_of_query(mask, query).end > 0;
 }
 
 /* Blocks of TILE_N keys of a tile's queries: none that has a new key is seen whole for certain. */

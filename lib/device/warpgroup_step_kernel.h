@@ -162,7 +162,7 @@ template <class Variant> struct step_kernel {
             const int32_t cut =
                 (int32_t)warp_first((uint32_t)(last_key(mask(), query0 + first_block * p.block_queries) + 1)) / TILE_N;
             const int32_t whole_from = LEFT ? word(UNIT_WHOLE_FROM) : 0;
-            int32_t span = word(UNIT_SPAN), next = order::spans::begin(span + 1);
+            int32_t span = word(UNIT_SPAN), next = order::spans::begin(p, span + 1);
             auto kind = [&]() { return word(UNIT_KIND); };
             bool pending = false; /* the span at hand is done but for its last values */
             bool some = false;    /* O of the spans before is put away */
@@ -245,7 +245,7 @@ template <class Variant> struct step_kernel {
                 some = true;
                 pending = false;
                 span++;
-                next = order::spans::begin(span + 1);
+                next = order::spans::begin(p, span + 1);
                 clear_o();
             };
             auto have_values = [&](int32_t tile) {
@@ -314,8 +314,8 @@ template <class Variant> struct step_kernel {
             const bool adds = RIGHT && tiles::has_special(special);
             /* Of the tiles from a span's first one to the next span's. */
             auto add_special_from = [&](int32_t of_span) {
-                const int32_t from = max(begin, order::spans::begin(of_span));
-                const int32_t to = min(end, kind() == UNIT_SPANS ? order::spans::begin(of_span + 1) : end);
+                const int32_t from = max(begin, order::spans::begin(p, of_span));
+                const int32_t to = min(end, kind() == UNIT_SPANS ? order::spans::begin(p, of_span + 1) : end);
 #pragma unroll 1
                 for (int side = 0; side < 1 + LEFT; ++side) {
                     const int32_t first_tile = side == 0 ? max(from, first_cut) : from;
@@ -334,7 +334,7 @@ template <class Variant> struct step_kernel {
                 put_slot(slot_of(span));
                 if (adds) /* slots of the spans before that have cut tiles */
 #pragma unroll 1
-                    for (--span; span >= word(UNIT_SPAN) && (LEFT || order::spans::begin(span + 1) > first_cut); --span) {
+                    for (--span; span >= word(UNIT_SPAN) && (LEFT || order::spans::begin(p, span + 1) > first_cut); --span) {
                         read_slot<HEAD_DIM>(slot_of(span), word(UNIT_SLOT_ROWS), block, o, own);
                         add_special_from(span);
                         put_slot(slot_of(span));

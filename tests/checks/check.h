@@ -64,7 +64,8 @@ struct shape {
         PATTERN_PADDING,
         PATTERNS,
         PATTERN_APART,
-        PATTERN_FAR
+        PATTERN_FAR,
+        PATTERN_MIDDLE
     } pattern;
     /* All bits, or what the mask says, which is in the intervals then, or in both; a chain; guesses; any bits; all but a few. */
     enum { NO_TREE, WIDE_TREE, MASK_AS_TREE, CHAIN_TREE, OWN_TREE, ANY_TREE, HOLES_TREE } tree;

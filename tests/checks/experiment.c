@@ -280,6 +280,7 @@ static void own_interval(const struct shape *s, int64_t i, struct rand *r, int64
         bounds[0] = own[0] * n / 6, bounds[1] = own[1] * n / 6;
         break;
     }
+    case PATTERN_MIDDLE: bounds[0] = n * 5 / 8 + i, bounds[1] = i % 5 == 3 ? 0 : n * 7 / 8 - i; break;
     default:
         bounds[0] = rand_below(r, 8) == 0 ? INT32_MIN : a < b || rand_below(r, 6) == 0 ? a : b;
         bounds[1] = rand_below(r, 8) == 0 ? INT32_MAX : rand_below(r, 12) == 0 ? INT32_MIN : a < b ? b : a;

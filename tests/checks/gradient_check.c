@@ -680,7 +680,13 @@ static void add_interval_shapes(struct check_list *list, const struct subject *s
             s.seqlen_k = n - 3;
             checks_add(list, accuracy, &s, "accuracy/intervals_%s_%d_few", names[pattern], masked);
         }
-    struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 29, .seqlen_k = 43, .intervals = OWN_INTERVALS};
+    /* keys that several blocks share, of which no query sees the first and the last, and some see none */
+    struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seqlen_q = 13, .seqlen_k = 8 * n, .intervals = OWN_INTERVALS};
+    s.mask = GLINT_MASK_NONE;
+    s.pattern = PATTERN_MIDDLE;
+    if (subject_intervals(subject) && pass_of(subject) == GLINT_FORWARD)
+        checks_add(list, accuracy, &s, "accuracy/intervals_middle_of_many");
+    s = (struct shape){.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 29, .seqlen_k = 43, .intervals = OWN_INTERVALS};
     s.mask = GLINT_MASK_NONE;
     if (subject_intervals(subject) && subject->info.kv_dtype == 0) /* 8-bit K and V cannot be moved by a step */
         checks_add(list, derivative, &s, "derivative/intervals");

@@ -2,7 +2,7 @@
  * speculated with others, and alone; over a linear cache and over pages; whatever else is in the call. In the
  * simulator, with spans of 128 keys, so that a few hundred keys have many of them. What lies beyond a length, in
  * pages that are nobody's and in the rest of a row of the table is NaN, or a page that there is not. The same over
- * caches of 8 bits, where what lies there has scales of NaN. LAW_SM is the device, 90 or 80, whose step has no tensor
+ * caches of 8 bits, where what lies there has scales of NaN, and with intervals and trees. LAW_SM is the device, 90 or 80, whose step has no tensor
  * maps and no head dim of 256. */
 #include <math.h>
 #include <stdlib.h>
@@ -70,7 +70,11 @@ static void make_tokens(uint64_t seed)
 
 static int64_t slack = 40; /* rows of a linear cache behind the last key */
 static int64_t window = 0; /* keys that a token sees, its own included; 0: all before it */
-static uint32_t units[2];  /* of many and of few rows, of the last call: words of the plan, PLAN_MANY and PLAN_FEW */
+/* What a call says beside the mask. Intervals that hide nothing, or only what a window hides, and a chain: bits are those
+ * of the mask alone. Intervals of a token's own: some show no key, some a few far from the end. */
+static enum { PLAIN, ALL_SEEN, OWN, CHAIN } extra;
+static int32_t own_keys[2][MOST];
+static uint32_t units[2]; /* of many and of few rows, of the last call: words of the plan, PLAN_MANY and PLAN_FEW */
 
 /* Queries [from, to) of the sequence, against the keys before `to`. */
 struct span {
@@ -112,6 +116,21 @@ static float *scales_of(int of_v, int64_t tokens, int64_t page_rows, const int32
     float *const device = device_copy(host, bytes);
     free(host);
     return device;
+}
+
+/* The key bounds of a token: behind the last key, too. */
+static int32_t bound_of(int of_end, int64_t token)
+{
+    return extra == OWN ? own_keys[of_end][token] : of_end ? INT32_MAX : -1;
+}
+
+static void make_intervals(uint64_t seed)
+{
+    struct rand r = rand_stream(seed, 4);
+    for (int64_t i = 0; i < MOST; i++) {
+        own_keys[0][i] = (int32_t)rand_below(&r, (uint32_t)i + 2) - (i % 5 == 0 ? 300 : 0);
+        own_keys[1][i] = own_keys[0][i] + (int32_t)rand_below(&r, i % 3 == 0 ? 20 : 600);
+    }
 }
 
 struct answer {
@@ -159,6 +178,8 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
                        HEADS_KV, dim);
     problem.mask = window > 0 ? GLINT_MASK_BAND_BOTTOM_RIGHT : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
     problem.window_left = window > 0 ? window - 1 : 0;
+    problem.intervals = extra == ALL_SEEN || extra == OWN;
+    problem.tree = extra == CHAIN;
     problem.kv_dtype = kv_dtype;
     problem.kv_scales = kv_dtype != 0 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
     problem.lengths = paged ? GLINT_LENGTHS_RAGGED : GLINT_LENGTHS_DEVICE;
@@ -189,6 +210,23 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     t.seqlens_k = device_copy(seqlens_k, (size_t)count * 4);
     t.first_q = paged ? device_copy(first_q, (size_t)(count + 1) * 4) : NULL;
     t.page_table = paged ? device_copy(table, (size_t)(count * width) * 4) : NULL;
+    const int64_t words = (problem.seqlen_q + 31) / 32;
+    int32_t *const bounds = malloc((size_t)(2 * rows) * 4);
+    uint32_t *const bits = malloc((size_t)(rows * words) * 4);
+    memset(bits, 0xff, (size_t)(rows * words) * 4);
+    for (int i = 0; i < count; i++)
+        for (int64_t j = 0; j < spans[i].to - spans[i].from; j++) {
+            for (int of_end = 0; of_end < 2; of_end++)
+                bounds[of_end * rows + first_q[i] + j] = bound_of(of_end, spans[i].from + j);
+            for (int64_t slot = j + 1; slot < spans[i].to - spans[i].from; slot++)
+                bits[(first_q[i] + j) * words + slot / 32] &= ~(1u << slot % 32);
+        }
+    int32_t *const on_device = device_copy(bounds, (size_t)(2 * rows) * 4);
+    t.key_begin = problem.intervals ? on_device : NULL;
+    t.key_end = problem.intervals ? on_device + rows : NULL;
+    t.tree_bits = problem.tree ? device_copy(bits, (size_t)(rows * words) * 4) : NULL;
+    free(bounds);
+    free(bits);
     void *const workspace = sim_allocate(plan.workspace_bytes);
     sim_seed(seed + 1);
     const enum glint_status status = glint_forward(&plan, &t, workspace, plan.workspace_bytes, (void *)(uintptr_t)4096);
@@ -208,6 +246,8 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
                          (void *)(uintptr_t)t.seqlens_k,
                          (void *)(uintptr_t)t.first_q,
                          (void *)(uintptr_t)t.page_table,
+                         on_device,
+                         (void *)(uintptr_t)t.tree_bits,
                          workspace,
                          (void *)(uintptr_t)t.k_scale,
                          (void *)(uintptr_t)t.v_scale};
@@ -318,6 +358,54 @@ static void narrow(void)
     prompt();
 }
 
+#if LAW_SM == 80
+/* Intervals that hide nothing and a chain have the bits of the mask: far from the first key, where spans are longer,
+ * and under a window, where they are not. */
+static void beside_masks(void)
+{
+    static const struct span spans[] = {{2230, 2330}, {700, 760}, {2329, 2330}, {2, 40}};
+    static const int64_t widths[] = {0, 300};
+    kv_dtype = 0;
+    open_gpu();
+    make_tokens(4);
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++) {
+        window = widths[i];
+        for (uint64_t pages = 0; pages <= 64; pages += 64) {
+            const int count = pages > 0 ? 4 : 1;
+            extra = PLAIN;
+            run(spans, count, (int64_t)pages, pages + 1, &whole);
+            extra = ALL_SEEN;
+            int64_t rows = run(spans, count, (int64_t)pages, pages + 2, &part);
+            expect_same(&part, 0, (struct span){0, rows}, &whole, 0, "with intervals that hide nothing");
+            extra = CHAIN;
+            rows = run(spans, count, (int64_t)pages, pages + 3, &part);
+            expect_same(&part, 0, (struct span){0, rows}, &whole, 0, "in a tree that is a chain");
+        }
+    }
+    extra = PLAIN;
+    window = 0;
+}
+
+/* Tokens with intervals of their own, of which many hide whole spans. */
+static void intervals(void)
+{
+    static const uint32_t dtypes[] = {0, GLINT_E4M3};
+    extra = OWN;
+    make_intervals(5);
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
+        kv_dtype = dtypes[i];
+        prompt();
+    }
+    far();
+    window = 300;
+    prompt();
+    window = 0;
+    kv_dtype = 0;
+    extra = PLAIN;
+}
+
+#endif
+
 #if LAW_SM == 90
 /* At head dims whose tiles differ: 80, of slabs that are not whole, and 256, whose O of the spans before is in the
  * workspace. */
@@ -375,6 +463,8 @@ static void strides(void)
 static const struct contract_case cases[] = {
 #if LAW_SM == 90
     {"strides", strides, 0},   {"dims", dims, 600},
+#else
+    {"beside_masks", beside_masks, 300}, {"intervals", intervals, 400},
 #endif
     {"prompt", prompt, 200},   {"far", far, 200},       {"shared_out", shared_out, 60},
     {"windows", windows, 400}, {"narrow", narrow, 600},

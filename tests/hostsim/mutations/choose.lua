@@ -206,8 +206,9 @@ function choose.main(source, out, faults, ...)
   local parts = { PROLOGUE }
   for _, header in ipairs({ ... }) do
     local text = read(header)
-    assert(text:match("\n#ifndef ([%w_]+)\n#define %1\n"), header .. " has no guard, so it would be included twice")
-    parts[#parts + 1] = ('#line 1 "%s"\n%s'):format(header, text)
+    local guard = assert(text:match("\n#ifndef ([%w_]+)\n#define %1\n"), header .. " has no guard, so it would be included twice")
+    parts[#parts + 1] = ('#ifdef %s\n#error "%s has been included without its faults: it comes too late"\n#endif\n#line 1 "%s"\n%s'):format(guard,
+      header, header, text)
   end
   parts[#parts + 1] = ('#line 1 "%s"\n%s'):format(source, read(source))
   local text, problem = choose.apply(table.concat(parts), dofile(faults))

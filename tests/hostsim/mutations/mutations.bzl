@@ -1592,7 +1592,7 @@ _STEP_NARROW_CASES = ["accuracy/sinks", "accuracy/square_bottom_right", "accurac
 
 _STEP_NARROW = [
     _fault("step_narrow", "step_scores_not_scaled", "the scales of K", "scales::scale_scores(shared + SCALES_AT, s);", ";", _ANSWER, cases = _STEP_NARROW_CASES),
-    _fault("step_narrow", "step_weights_not_scaled", "the scales of V", "scales::scale_weights(shared + SCALES_AT, s, tile >= cut || (LEFT && tile < whole_from));", ";", _ANSWER, cases = _STEP_NARROW_CASES),
+    _fault("step_narrow", "step_weights_not_scaled", "the scales of V", "scales::scale_weights(shared + SCALES_AT, s, is_after(tile) || is_before(tile));", ";", _ANSWER, cases = _STEP_NARROW_CASES),
     _fault("step_narrow", "step_scales_of_another_tile", "a tile's scales are its own", "load_scales(tile + 1);", "load_scales(tile);", _ANSWER, cases = ["accuracy/*"]),
     _fault("step_narrow", "step_scales_of_another_column", "where a key's scale lies", "key / 8 % 2 * 2 + key % 2", "key % 2 * 2 + key / 8 % 2", _ANSWER, cases = _STEP_NARROW_CASES),
     _fault("step_narrow", "step_scale_of_a_hidden_key", "a hidden value's scale, whatever it is, plays no part", "s[i] == 0.0f ? 0.0f : s[i] * of_key", "s[i] * of_key", _ANSWER, cases = ["special/*"]),
