@@ -1,7 +1,7 @@
-/* Where answers change. Each field of a problem, a call, an append and a merge walks through all of its values, in steps
- * that double; between two steps with different answers the first value of the new one is searched by halving. So each
- * limit, whatever it is of, is found to the last digit, with the sentence on either side of it. edges.txt keeps the
- * edges of some rows, and of each row a sum of all edges and texts; the table is what this file is linked with.
+/* Where answers change. Each field of a problem, a call, an append and a merge walks through all of its values, in
+ * steps that double; between two steps with different answers the first value of the new one is searched by halving.
+ * So each limit, whatever it is of, is found to the last digit, with the sentence on either side of it. edges.txt keeps
+ * the edges of some rows, and of each row a sum of all edges and texts; the table is what this file is linked with.
  *
  * edges FILE; without a file it prints what that file is to be, and with `each` the edges of all rows. */
 #define _POSIX_C_SOURCE 200809L

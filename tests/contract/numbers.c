@@ -5,6 +5,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "tests/contract/made_up.h"
 #include "tests/contract/serve.h"
@@ -121,6 +122,33 @@ static void put_row(FILE *out, uint32_t row)
     put_large(out, row);
 }
 
+/* What the two layouts make of each extent: the scale of a head_dim, and a sum of all members. */
+static void put_layouts(FILE *out)
+{
+    static const int64_t values[] = {
+        INT64_MIN,        -1,       0, 1, 2, 3, 5, 7, 8, 9, 64, 100, 256, 257, 1024, 1 << 20, 1 << 30, INT64_C(1) << 40,
+        INT64_C(1) << 62, INT64_MAX};
+    for (int layout = 0; layout < 2; layout++)
+        for (int at = 0; at < 6; at++) {
+            uint32_t sum = 2166136261u; /* FNV-1a */
+            fprintf(out, "%s extent %d:", layout == 0 ? "bshd" : "bhsd", at);
+            for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+                int64_t e[6] = {2, 70, 90, 6, 3, 64};
+                struct glint_problem p;
+                e[at] = values[i];
+                memset(&p, 0xa5, sizeof p);
+                (layout == 0 ? glint_problem_bshd : glint_problem_bhsd)(&p, GLINT_F16, e[0], e[1], e[2], e[3], e[4], e[5]);
+                for (size_t byte = 0; byte < sizeof p; byte++)
+                    sum = (sum ^ ((const unsigned char *)&p)[byte]) * 16777619u;
+                if (at == 5)
+                    fprintf(out, " %a", (double)p.softmax_scale);
+            }
+            fprintf(out, " sum %08x\n", sum);
+        }
+    glint_problem_bshd(NULL, GLINT_F16, 1, 1, 1, 1, 1, 8);
+    glint_problem_bhsd(NULL, GLINT_F16, 1, 1, 1, 1, 1, 8);
+}
+
 int main(int argc, char **argv)
 {
     char *have = NULL;
@@ -131,6 +159,14 @@ int main(int argc, char **argv)
     struct glint_problem p;
     glint_problem_bshd(&p, GLINT_F32, 1, 10, 10, 2, 1, 64);
     struct glint_context *const context = made_up_context(1, GLINT_ISA_ANY, 0);
+    fprintf(out, "no instruction set that is fast\n");
+    made_up_slow = UINT32_MAX;
+    struct glint_problem q;
+    glint_problem_bshd(&q, GLINT_BF16, 1, 10, 10, 2, 1, 72);
+    q.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+    put_explanation(out, made_up_context(1, GLINT_ISA_X86_64, 0), &q, GLINT_BACKWARD);
+    made_up_slow = 0;
+    put_layouts(out);
     made_up_rows = 0;
     fprintf(out, "no row at all\n");
     put_explanation(out, context, &p, GLINT_FORWARD);

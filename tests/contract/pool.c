@@ -32,7 +32,9 @@ struct opened {
 
 static struct opened open_pool(uint32_t threads)
 {
-    struct opened o = {aligned_memory(POOL_ALIGNMENT, glint_pool_size(threads)), NULL, {0, 0, NULL, NULL}};
+    const size_t bytes = glint_pool_size(threads);
+    struct opened o = {aligned_memory(POOL_ALIGNMENT, bytes + POOL_ALIGNMENT), NULL, {0, 0, NULL, NULL}};
+    memset(o.storage, 0xa5, bytes + POOL_ALIGNMENT); /* a pool needs no zeros, and writes nothing behind its end */
     const enum glint_status status = glint_pool_init(o.storage, glint_pool_size(threads), threads, &o.pool, &o.executor);
     EXPECT(status == GLINT_OK && o.pool != NULL, "%u threads: %s", threads, glint_status_name(status));
     EXPECT(o.executor.struct_size == sizeof o.executor && o.executor.concurrency == threads && o.executor.parallel_for != NULL,
@@ -42,7 +44,10 @@ static struct opened open_pool(uint32_t threads)
 
 static void close_pool(struct opened *o)
 {
+    const unsigned char *const behind = (unsigned char *)o->storage + glint_pool_size(o->executor.concurrency);
     EXPECT(glint_pool_close(o->pool) == GLINT_OK, "close");
+    for (int i = 0; i < POOL_ALIGNMENT; i++)
+        EXPECT(behind[i] == 0xa5, "byte %d behind a pool of %u threads is written", i, o->executor.concurrency);
     free(o->storage);
 }
 

@@ -127,6 +127,8 @@ return function(run, work)
     local parts = list(tests(TEST, "contract", name .. " made_up serve"), SUPPORT, but_probe(CORE))
     program(name, parts, { arguments = ("tests/contract/%s.txt"):format(name) })
   end
+  program("noted", list(tests(TEST, "contract", "noted made_up"), SUITE, but_probe(CORE)))
+  program("pool_steps", list(tests(TEST, "contract", "pool_steps"), SUITE))
   program("append_plans", list(object("tests/contract/append_plans.c", TEST), SUITE, CORE))
   program("plan_rule", list(object("tests/contract/plan_rule.c", TEST), CORE))
   for target in ("problem call"):gmatch("%a+") do
