@@ -173,10 +173,10 @@ GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLU
 }
 
 /* What O of a query is multiplied by. A sum of zero is that of a query that sees no key, whose O is 0; or its scores
- * are all -inf, and O, 0 / 0, is NaN, which 0 times infinity is. sees_some(): whether it sees a key. */
+ * are all -inf, and O, 0 / 0, is NaN, beside infinities of V too. sees_some(): whether it sees a key. */
 template <class Sees> GLINT_DEVICE float inverse_of(float sum, const Sees &sees_some)
 {
-    return sum == 0.0f ? (sees_some() ? GLINT_INFINITY : 0.0f) : 1.0f / sum;
+    return sum == 0.0f ? (sees_some() ? float_of(0x7fc00000u) : 0.0f) : 1.0f / sum;
 }
 
 /* LSE of a query, in natural units. Weights, and so their sum, have a factor of 2^-below. */

@@ -589,7 +589,6 @@ static void few(struct subject *subject, const struct shape *shape)
     b.special = !narrow(e);
     run_batch(e, &memory, &b, 1, true);
 
-    b.special = b.special && !subject_is_step(subject); /* not beside rows whose scores are all -inf: docs/limits.md */
     set_first(&b.side[0], (const int64_t[]){INT32_MIN, m, 7, 2 * m, INT32_MAX, rows_q - 3, -1}, FEW);
     if (!paged)
         set_first(&b.side[1], (const int64_t[]){-1, 3, 2 * n, n, 5 * n, INT32_MAX, 0}, FEW);

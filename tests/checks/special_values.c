@@ -156,11 +156,15 @@ static void special_queries_of_no_keys(struct subject *subject, const struct sha
 }
 
 /* Half of the queries have no score above -inf. Their sums of exponentials are 0, and O = 0 / 0 is NaN in rows that see
- * a key, and zeros in those that see none. With a sink O = 0 in both. */
+ * a key, and zeros in those that see none. With a sink O = 0 in both. With shape->detail, V of three keys has an
+ * infinity, which others that see it take over. */
 static void only_minus_infinity(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
     experiment_put_minus_infinity(e, 2);
+    for (int64_t h = 0; h < shape->heads_kv; h++)
+        for (int64_t i = 0; i < shape->detail; i++)
+            tensor_row(e, e->in[V], V, 0, h, i * (shape->seqlen_k - 1) / 2)[3 * i] = i == 1 ? -INFINITY : INFINITY;
     experiment_reference(e, false);
     struct results got = experiment_run_plainly(e);
     for (const enum tensor *out = pass_outputs(GLINT_FORWARD); *out != TENSORS; out++) {
@@ -422,6 +426,7 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
         /* More queries than keys: with a mask the first ones see none. And more keys than a block has, which decode
          * gives to several blocks. */
         struct shape few = s, many = s;
+        few.detail = many.detail = 0;
         few.seqlen_q = 40, few.seqlen_k = 13;
         many.seqlen_q = subject->info.queries_up_to > 0 ? 2 : 11, many.seqlen_k = 5 * n + 9;
         for (int window = 0; window < ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0 ? 3 : 1); window++) {
@@ -680,6 +685,20 @@ void each_key_checks(struct check_list *list, const struct subject *subject)
     s.window_left = 4;
     s.detail = 13;
     checks_add(list, infinity_at_each_key, &s, "special/inf_at_each_key_of_a_window");
+}
+
+/* The queries of only_minus_infinity beside infinities of V, in tiles that a mask cuts and in others. */
+void infinite_values_checks(struct check_list *list, const struct subject *subject)
+{
+    const int64_t n = (int64_t)subject->info.tile_n;
+    struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 11, .seqlen_k = 2 * n + 9, .detail = 3};
+    if (pass_of(subject) != GLINT_FORWARD || subject_tree(subject))
+        return;
+    for (int which = 0; subject_band(subject, which, &s); which++)
+        for (int sinks = 0; sinks < (subject_checks_sinks(subject) ? 2 : 1); sinks++) {
+            s.sinks = sinks == 1;
+            checks_add(list, only_minus_infinity, &s, "special/%sonly_minus_inf_%d_inf_in_V", s.sinks ? "sinks_" : "", which);
+        }
 }
 
 void later_special_values_checks(struct check_list *list, const struct subject *subject)

@@ -26,7 +26,8 @@ def _fault(kernel, name, breaks, was, now, caught, cases = _LONG, count = 1):
 _FORWARD = [
     _fault("fwd", "queries_not_waited_for", "Q is multiplied before it has arrived", "query_ring::wait_full(shared, q);", ";", ["pending", "uninitialised", "race"]),
     _fault("fwd", "keys_not_waited_for", "K is multiplied before it has arrived", "key_ring::wait_full(shared, k);", ";", ["pending", "uninitialised", "race"]),
-    _fault("fwd", "zeros_for_scores_of_minus_infinity", "rows that see keys, of whose scores none is above -inf", "sees_some() ? GLINT_INFINITY : 0.0f", "sees_some() ? 0.0f : 0.0f", _ANSWER, ["special/only_minus_inf"]),
+    _fault("fwd", "zeros_for_scores_of_minus_infinity", "rows that see keys, of whose scores none is above -inf", "sees_some() ? float_of(0x7fc00000u) : 0.0f", "sees_some() ? 0.0f : 0.0f", _ANSWER, ["special/only_minus_inf"]),
+    _fault("fwd", "infinities_beside_scores_of_minus_infinity", "the same rows beside infinities of V in a tile that is cut", "sees_some() ? float_of(0x7fc00000u) : 0.0f", "sees_some() ? GLINT_INFINITY : 0.0f", _ANSWER, ["special/only_minus_inf_*"]),
     _fault("fwd", "parity_of_values", "the phase that V is waited for", "value_ring::wait_full(shared, v);", "mbarrier_wait(value_ring::full(shared, v), v.phase ^ 1);", _ANY),
     _fault(
         "fwd",
