@@ -9,6 +9,7 @@ $ local put_lane, pairs_lane = "lane_offset_put(lane, ds_tile_t::PAGE_CHUNKS)", 
 $ local scores_lane = dtype == "f32" and put_lane or pairs_lane
 $ local columns = halves and "from_chunk{half * (WARP_DIM * element::BYTES / 16)}" or "in_tile{}"
 $ local thread = causal and d_split == 1 and "thread_index_anew()" or "thread_index()" -- whichever leaves ptxas enough registers
+$ local hides_first = not capped and (causal or fused) -- dP^T - delta, not dS^T: whichever leaves ptxas enough registers
 $ local first = lead and 1 or 0 -- the first step whose dS is complete
 $ local m_front = (fused or lead) and "m_front" or "m_now"
 $ local staged_ds = (fused or lead) and " + stage * ds_tile_t::BYTES" or ""
@@ -298,7 +299,8 @@ $ if not capped then
 $ end
             const int32_t query0 = m_now * TILE_M + part * PART_M;
 $ end
-            const bool masked = ${hides("m_now")};
+            /* Queries beyond the last one, too: their Q and dO are zeros, and 0 times an infinity of a key is NaN. */
+            const bool masked = ${hides("m_now")} || query0 + ${halves and "WARP_M" or "PART_M"} > Rows::sight(kept, mask).seqlen_q;
 
             /* S^T = K Q^T, or dP^T = V dO^T; each query, a column, has an LSE or a delta. */
             float rows[PART_M / 8][2], s[ROW_TILES][PART_M / 8][4];
@@ -340,7 +342,7 @@ $ end
             } else {
                 /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
                 subtract_delta(s, rows);
-$ if causal and not capped then
+$ if hides_first then
                 if (masked)
                     hide_queries<TILE_M>(s, ${sight("stage", "m_now")}, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ end
@@ -363,10 +365,12 @@ $ if not lead then
 $ end
 $ if capped then
                 times_scores<ds_tile_t>(s, ds_now);
-                if (masked) /* the partner's P^T is not */
-                    hide_queries<TILE_M>(s, ${sight("stage", "m_now")}, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ else
                 times_scores<ds_tile_t>(s, p_now);
+$ end
+$ if not hides_first then
+                if (masked) /* the partner's P^T is not, and where it is 0, dP^T may be no number */
+                    hide_queries<TILE_M>(s, ${sight("stage", "m_now")}, key0 + (int32_t)group * GROUP_ROWS, query0);
 $ end
 $ if element == "tf32" then
                 round_scores<element>(s);

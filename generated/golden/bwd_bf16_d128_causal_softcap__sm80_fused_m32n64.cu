@@ -198,7 +198,8 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
             const uint32_t ds_now = (ds_lane + stage * ds_tile_t::BYTES) ^ (uint32_t)part * (PART_M * element::BYTES);
             const uint32_t p_now = ds_lane + 2 * ds_tile_t::BYTES;
             const int32_t query0 = m_now * TILE_M + (int32_t)half * WARP_M;
-            const bool masked = m_now < first_clear;
+            /* Queries beyond the last one, too: their Q and dO are zeros, and 0 times an infinity of a key is NaN. */
+            const bool masked = m_now < first_clear || query0 + WARP_M > Rows::sight(kept, mask).seqlen_q;
 
             /* S^T = K Q^T, or dP^T = V dO^T; each query, a column, has an LSE or a delta. */
             float rows[PART_M / 8][2], s[ROW_TILES][PART_M / 8][4];
@@ -230,7 +231,7 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
                 }
                 mbarrier_wait(phase, stage);
                 times_scores<ds_tile_t>(s, ds_now);
-                if (masked) /* the partner's P^T is not */
+                if (masked) /* the partner's P^T is not, and where it is 0, dP^T may be no number */
                     hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 put_scores<ds_tile_t>(s, ds_now);
                 named_sync(2 + group * 2, 64);

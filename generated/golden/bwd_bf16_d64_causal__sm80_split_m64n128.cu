@@ -144,7 +144,8 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
             const uint32_t ds_now = ds_lane ^ (uint32_t)part * (PART_M * element::BYTES);
             const uint32_t p_now = ds_now; /* where dS^T will be */
             const int32_t query0 = m_now * TILE_M + part * PART_M;
-            const bool masked = m_now < first_clear;
+            /* Queries beyond the last one, too: their Q and dO are zeros, and 0 times an infinity of a key is NaN. */
+            const bool masked = m_now < first_clear || query0 + PART_M > Rows::sight(kept, mask).seqlen_q;
 
             /* S^T = K Q^T, or dP^T = V dO^T; each query, a column, has an LSE or a delta. */
             float rows[PART_M / 8][2], s[ROW_TILES][PART_M / 8][4];

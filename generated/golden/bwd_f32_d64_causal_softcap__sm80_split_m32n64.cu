@@ -157,7 +157,8 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
             const uint32_t z_now = z_lane + stage * q_tile_t::BYTES + part * (PART_M * q_tile_t::PAGE_ROW);
             const uint32_t ds_now = (ds_lane + stage * ds_tile_t::BYTES) ^ (uint32_t)part * (PART_M * element::BYTES);
             const int32_t query0 = m_now * TILE_M + part * PART_M;
-            const bool masked = m_now < first_clear;
+            /* Queries beyond the last one, too: their Q and dO are zeros, and 0 times an infinity of a key is NaN. */
+            const bool masked = m_now < first_clear || query0 + PART_M > Rows::sight(kept, mask).seqlen_q;
 
             /* S^T = K Q^T, or dP^T = V dO^T; each query, a column, has an LSE or a delta. */
             float rows[PART_M / 8][2], s[ROW_TILES][PART_M / 8][4];
@@ -179,7 +180,7 @@ template <class Rows> GLINT_DEVICE void attend_keys(const struct glint_gpu_call 
                 /* dS^T = P^T (dP^T - delta) with the partner's P^T goes to dQ, and with Q into dK. */
                 subtract_delta(s, rows);
                 times_scores<ds_tile_t>(s, ds_now);
-                if (masked) /* the partner's P^T is not */
+                if (masked) /* the partner's P^T is not, and where it is 0, dP^T may be no number */
                     hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);
                 round_scores<element>(s);
                 add_products<q_tile_t>(g, s, z_now);

@@ -155,8 +155,8 @@ template <int TILE_M, int TILE_N, class Band> GLINT_DEVICE struct query_blocks f
     return blocks;
 }
 
-/* s of keys by queries, from first_key and first_query on: zero where the mask hides the key, where the key lies past
- * the end, and, under a mask, where the query does. TILE_M: no less than the queries of s. */
+/* s of keys by queries, from first_key and first_query on: zero where the mask hides the key, and where the key or the
+ * query lies past the end. TILE_M: no less than the queries of s. */
 template <int TILE_M, class Band, int ROWS, int COLUMNS>
 GLINT_DEVICE void hide_queries(float (&s)[ROWS][COLUMNS][4], const Band &band, int32_t first_key, int32_t first_query)
 {
@@ -170,14 +170,11 @@ GLINT_DEVICE void hide_queries(float (&s)[ROWS][COLUMNS][4], const Band &band, i
             const int32_t column = 2 * (int32_t)(lane & 3), end = band.seqlen_q - first_query - column;
             const int32_t first = key >= band.seqlen_k ? TILE_M : Band::RIGHT ? key - band.right - first_query - column : -TILE_M;
             const int32_t last = Band::LEFT ? key - band.left - first_query - column : TILE_M;
-            const bool masked = Band::LEFT || Band::RIGHT;
 #pragma unroll
             for (int mt = 0; mt < COLUMNS; ++mt) {
-                s[kt][mt][2 * side] =
-                    mt * 8 < first || (masked && mt * 8 >= end) || (Band::LEFT && mt * 8 > last) ? 0.0f : s[kt][mt][2 * side];
-                s[kt][mt][2 * side + 1] = mt * 8 + 1 < first || (masked && mt * 8 + 1 >= end) || (Band::LEFT && mt * 8 + 1 > last)
-                                              ? 0.0f
-                                              : s[kt][mt][2 * side + 1];
+                s[kt][mt][2 * side] = mt * 8 < first || mt * 8 >= end || (Band::LEFT && mt * 8 > last) ? 0.0f : s[kt][mt][2 * side];
+                s[kt][mt][2 * side + 1] =
+                    mt * 8 + 1 < first || mt * 8 + 1 >= end || (Band::LEFT && mt * 8 + 1 > last) ? 0.0f : s[kt][mt][2 * side + 1];
             }
         }
 }

@@ -203,17 +203,23 @@ struct plain_steps {
     int32_t first, end;
 };
 
+/* Whether block m has rows beyond the last query: their Q and dO are zeros, and 0 times an infinity of a key is NaN, so
+ * that they are hidden. */
+template <int TILE_M, class Band> GLINT_DEVICE bool is_partial(const Band &mask, int32_t m)
+{
+    return m == mask.seqlen_q / TILE_M;
+}
+
 /* Queries that all see all keys of a block see one after them, too, unless no query of the head does. The first
- * steps, of the last queries, may be cut, too. With ENDS the last queries may not fill their tile, and their steps
- * are not plain. */
-template <int TILE_M, int TILE_N, bool ENDS, class Band>
+ * steps, of the last queries, may be cut, or these may not fill their tile. */
+template <int TILE_M, int TILE_N, class Band>
 GLINT_DEVICE struct plain_steps find_plain_steps(const Band &mask, const struct key_work &work)
 {
     const bool last = work.key0 + TILE_N >= keys_seen(mask, mask.seqlen_q);
     const int32_t first = last ? work.last + 1 : max(work.first, work.clear_from);
     const int32_t cut = Band::LEFT ? (work.last - min(work.last, work.clear_to)) * work.group : 0;
 
-    return {max(cut + 1, ENDS && work.last == mask.seqlen_q / TILE_M ? work.group : 0), (work.last - first + 1) * work.group};
+    return {max(cut + 1, is_partial<TILE_M>(mask, work.last) ? work.group : 0), (work.last - first + 1) * work.group};
 }
 
 /* Queries [query0, query0 + rows) of one head, and the blocks of keys that some of them see. */

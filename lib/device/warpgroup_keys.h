@@ -78,12 +78,12 @@ template <class Variant> struct key_kernel {
      * there what it needs, and keeps nothing. BY_WARP: all lanes of the loader's warp look for the next block. */
 
     /* Blocks whose steps are of one block of queries after another. */
-    template <bool ENDS> struct in_a_row {
+    struct in_a_row {
         typedef struct key_work work_t;
 
         GLINT_DEVICE struct plain_steps plain_steps_of(const mask_t &mask, const struct key_work &work)
         {
-            return find_plain_steps<TILE_M, TILE_N, ENDS>(mask, work);
+            return find_plain_steps<TILE_M, TILE_N>(mask, work);
         }
         GLINT_DEVICE void walk_on(const struct glint_gpu_call &, struct walk &walk, const struct key_work &work)
         {
@@ -101,7 +101,7 @@ template <class Variant> struct key_kernel {
 
     /* All sequences have the lengths of the call. `at` is a number of the key blocks of all key heads, head by head,
      * once for each part; of a split variant a block has one. */
-    struct given : in_a_row<false> {
+    struct given : in_a_row {
         static constexpr bool READS = false, KEPT = false, ANEW = false, BY_WARP = false;
         /* Without a mask one block of keys rounds dQ of all queries: its steps have code of their own, and its sums
          * come by a copy to where its dQ leaves, up to two steps ahead. */
@@ -175,7 +175,7 @@ template <class Variant> struct key_kernel {
 
     /* Ragged sequences, or those of a padded batch. `at` is where the queue has the block's unit, until the reader
      * gives it back. */
-    struct sequences : in_a_row<true> {
+    struct sequences : in_a_row {
         static constexpr bool READS = true, KEPT = true, BY_WARP = false, ROUNDS = FUSED && !CAREFUL;
         static constexpr bool ANEW = mask_t::LEFT && HEAD_DIM > 96; /* windows there lack a register */
         typedef unit_queue<UNITS_AT> queue;
@@ -297,7 +297,7 @@ template <class Variant> struct key_kernel {
         {
             struct plain_steps plain = work.plain;
 
-            if (READS && work.last == mask.seqlen_q / TILE_M) /* the last queries may not fill their tile */
+            if (is_partial<TILE_M>(mask, work.last))
                 plain.first = max(plain.first, work.group);
             return plain;
         }
@@ -711,8 +711,7 @@ template <class Variant> struct key_kernel {
             /* Of a fused variant compiled twice, or three times where some steps round: plain ones, which nearly all
              * are, have no code for masks, NaN and the rounding of dQ. */
             auto make_step = [&](auto kind, int32_t step) {
-                const bool ends =
-                    Blocks::READS && !kind.plain && walk.m == mask().seqlen_q / TILE_M; /* within the step's queries */
+                const bool ends = !kind.plain && is_partial<TILE_M>(mask(), walk.m); /* within the step's queries */
                 const bool cut = !kind.plain && is_cut<mask_t>(known(), walk.m), masked = ends || cut;
                 const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
                 const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES,
@@ -727,7 +726,7 @@ template <class Variant> struct key_kernel {
                 if (Blocks::ANEW)
                     wgmma_hold(&shared, 1); /* addresses that are made of it once for all steps take registers */
                 q_ring::wait_full(shared, queries);
-                if (ends) { /* what is in rows beyond the last query must not meet a P or dS of zero */
+                if (Blocks::READS && ends) { /* what is in rows beyond the last query must not meet a P or dS of zero */
                     const int32_t left = mask().seqlen_q - walk.m * TILE_M;
 
                     do_ring::wait_full(shared, queries);
@@ -740,7 +739,7 @@ template <class Variant> struct key_kernel {
                 begin_rows_by_rows<element, own_tile, query_tile>(s, shared + own, q);
                 do_ring::wait_full(shared, queries);
                 wgmma_hold(dp, TILE_M / 2);
-                if constexpr (KEPT > 0 && !Blocks::READS)
+                if constexpr (KEPT > 0 && !Blocks::READS && (kind.plain || !Blocks::ROUNDS))
                     begin_kept_by_rows<element, own_tile, query_tile>(dp, kept_v, shared + V_AT + own, dout);
                 else
                     begin_rows_by_rows<element, own_tile, query_tile>(dp, shared + V_AT + own, dout);
@@ -845,16 +844,15 @@ template <class Variant> struct key_kernel {
                 if (work.steps > 0) {
                     const int32_t more = work.steps - plain.first;
 
-                    keep();
-                    if constexpr (Blocks::READS) { /* the last queries may not fill their tile */
+                    int32_t step = 0;
 #pragma unroll 1
-                        for (int32_t step = 0; step < plain.first;) {
-                            make_step(any_step{}, step++);
-                            Blocks::walk_on(p.base, walk, work);
-                        }
-                    } else {
-                        make_step(any_step{}, 0);
-                    }
+                    do { /* of the last queries, which may not fill their tile */
+                        walk.head = work.head0 + step;
+                        make_step(any_step{}, step);
+                    } while (++step < plain.first);
+                    if (Blocks::READS || BY_COLUMNS) /* as above; at head_dim 64 they have registers */
+                        wgmma_hold(&shared, 1);
+                    keep();
                     if (work.key0 + TILE_N >= mask().seqlen_k) {
 #pragma unroll 1
                         for (int32_t left = more; left > 0; --left)

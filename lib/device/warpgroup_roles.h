@@ -122,7 +122,7 @@ template <class Variant> struct role_kernel {
         auto make_operand = [&]() {
             const uint32_t rows = shared + (keeps_dk ? DELTA_AT : LSE_AT) + queries.stage * ROW_BYTES + column;
             const uint32_t passed = p_ring::tile(shared, queries) + thread * 16;
-            const bool masked = is_cut<mask_t>(work, walk.m);
+            const bool cut = is_cut<mask_t>(work, walk.m), masked = cut || is_partial<TILE_M>(mask, walk.m);
             struct sight<mask_t, TILE_M> sight;
 
             mbarrier_wait(z_full + 8 * queries.stage, queries.phase);
@@ -163,8 +163,8 @@ template <class Variant> struct role_kernel {
                     hide_queries<TILE_M>(s, sight);
             }
             to_operand<element>(words, s);
-            if (masked && queries_special<TILE_M>(shared + LSE_AT + queries.stage * ROW_BYTES,
-                                                  shared + DELTA_AT + queries.stage * ROW_BYTES)) {
+            if (cut && queries_special<TILE_M>(shared + LSE_AT + queries.stage * ROW_BYTES,
+                                               shared + DELTA_AT + queries.stage * ROW_BYTES)) {
                 const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
 
                 settle_queries<element, query_tile, mask_t>(q, dout, BOTH_BARRIER, 32 * WARPS, [&]() {

@@ -139,6 +139,7 @@ void each_end_checks(struct check_list *list, struct subject *subject);
 void step_laws_checks(struct check_list *list, struct subject *subject);
 void long_keys_checks(struct check_list *list, struct subject *subject);
 void infinite_values_checks(struct check_list *list, const struct subject *subject);
+void partial_tiles_checks(struct check_list *list, const struct subject *subject);
 void interval_laws_checks(struct check_list *list, struct subject *subject);
 void logit_checks(struct check_list *list, struct subject *subject);
 void tree_checks(struct check_list *list, struct subject *subject);

@@ -189,12 +189,10 @@ static void store_row(const struct experiment *e, unsigned char *to, enum tensor
         dtype_store_row(tensor_dtype(e, t), to, values, tensor_dim(e, t));
 }
 
-/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there. K and V have NaN alone in the
- * backward pass of Hopper's rows, and of all rows without a mask. A call of fixed lengths gives NaN in dK and dV to a
- * key with infinities, from the zeros of queries beyond the last one, where the sums are infinite or 0. */
-static float special_or(float value, int64_t row, int64_t d, int64_t dim, bool infinities)
+/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there. */
+static float special_or(float value, int64_t row, int64_t d, int64_t dim)
 {
-    const float special[] = {NAN, infinities ? INFINITY : value, infinities ? -INFINITY : value};
+    static const float special[] = {NAN, INFINITY, -INFINITY};
     return row % 11 == 4 && d == row % dim ? special[row % 3] : value;
 }
 
@@ -207,9 +205,7 @@ static float input_of(const struct experiment *e, const struct batch *b, enum te
     const float value = tensor_row(e, e->in[t], t, 0, h, of_all)[d];
     const bool of_special = b->special && (i % 2 == 0 || b->page_rows > 0); /* in pages sequences share rows of the experiment */
     if (of_special && (t == V || (pass_of(e) == GLINT_BACKWARD && (t == K || t == DOUT))))
-        return special_or(value, of_all, d, tensor_dim(e, t),
-                          !has_keys(t) || pass_of(e) == GLINT_FORWARD ||
-                              (e->problem.mask != GLINT_MASK_NONE && strstr(e->subject->info.name, "__sm90a_") == NULL));
+        return special_or(value, of_all, d, tensor_dim(e, t));
     if ((t == Q || t == DOUT) && b->length[1][i] == 0)
         return NAN;
     if (t == LSE && e->sinks != NULL && row % 7 == 3 && !sees_none(e, b, i, row))

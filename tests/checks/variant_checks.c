@@ -33,6 +33,7 @@ void variant_checks(struct check_list *list)
     step_laws_checks(list, list->subject);
     long_keys_checks(list, list->subject);
     infinite_values_checks(list, list->subject);
+    partial_tiles_checks(list, list->subject);
 }
 
 static bool begins(const struct check *check, const char *with)

@@ -707,6 +707,7 @@ _LENGTHS_CASES = ["lengths/*"]
 _RAGGED_CASES = ["ragged/*"]
 _BESIDE_SINK = ["special/sinks_only_minus_inf*"]
 _RAGGED_PAGES_CASES = ["ragged_pages/*"]
+_PARTIAL_CASES = ["special/partial_tiles_*"]
 
 _ARITHMETIC = [
     _fault("fwd", "largest_logit_of_rows_past_the_end", "whose scores count", "own + rt * 16 + side * 8 < rows", "true", _ANSWER, cases = ["logit/*"]),
@@ -734,10 +735,13 @@ _ARITHMETIC = [
     _fault("bwd_band", "first_block_of_a_window_adds", "the first key block adds dQ to what nobody has stored", "Band::LEFT ? key0 <= keys.first : key0 == 0", "key0 == 0", ["uninitialised", "answer"]),
     _fault("bwd_band", "walk_ends_for_the_first_key", "the last block of queries that see a key", "last_query / TILE_M) : last_m", "(last_query - TILE_N + 1) / TILE_M) : last_m", ["answer", "deadlock"]),
     _fault("bwd_band", "clear_to_one_block_more", "a block of queries at the left side of a window is taken for one that sees all keys", "(key0 - band.left + 1) / TILE_M - 1", "(key0 - band.left + 1) / TILE_M", _ANSWER),
+    _fault("bwd", "rows_beyond_the_last_query_not_hidden", "zeros of Q and dO meet infinities of K and V, where the mask hides nothing", "query0 + PART_M > Rows::sight(kept, mask).seqlen_q", "false", _ANSWER, cases = _PARTIAL_CASES),
+    _fault("bwd_full", "rows_beyond_the_last_query_shown", "zeros of Q and dO meet infinities of K and V in the last block of keys", "mt * 8 >= end", "false", _ANSWER, cases = _PARTIAL_CASES),
+    _fault("bwd_full", "ds_beyond_the_last_key_not_hidden", "zeros of V meet infinities of dO", "subtract_delta(s, rows);\n                if (masked)\n                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);\n", "subtract_delta(s, rows);\n", _ANSWER, cases = _PARTIAL_CASES),
     _fault("bwd_capped", "slope_not_squared", "1 - tanh^2", "fmaf(-t, t, 1.0f)", "1.0f - fabsf(t)", _ANSWER),
     _fault("bwd_capped", "slope_left_out", "dS^T lacks the slope of the cap", "sloped[e] = x * slope;", "sloped[e] = x;", _ANSWER),
     _fault("bwd_capped", "slope_of_the_next_query", "whose slope it is", "cap_slope(x, cap)", "cap_slope(s[kt][mt][2 * side + 1 - e], cap)", _ANSWER),
-    _fault("bwd_capped", "hidden_scores_in_ds", "dS^T of keys that the mask hides", "                if (masked) /* the partner's P^T is not */\n                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);\n", "", _ANSWER),
+    _fault("bwd_capped", "hidden_scores_in_ds", "dS^T of keys that the mask hides", "                if (masked) /* the partner's P^T is not, and where it is 0, dP^T may be no number */\n                    hide_queries<TILE_M>(s, Rows::sight(kept, mask), key0 + (int32_t)group * GROUP_ROWS, query0);\n", "", _ANSWER),
     _fault("bwd_capped", "infinities_of_q_not_seen", "infinities of Q meet a dS of zero", "find_special<q_tile_t, THREADS>(q_tiles + front * q_tile_t::BYTES)", "false", _ANSWER),
     _fault("bwd_capped", "infinities_of_q_become_zeros", "their scores are not the cap", "lower_special<Q, THREADS>(q_tile);", "clear_special<Q, THREADS>(q_tile);", _ANSWER),
     _fault("fwd_band", "length_beyond_its_bound", "the bound of keys", "within(given_length(p.sequences.seqlens_k, batch, p.shape.seqlen_k), p.shape.seqlen_k)", "max(0, given_length(p.sequences.seqlens_k, batch, p.shape.seqlen_k))", ["bounds"], cases = _LENGTHS_CASES),
@@ -852,10 +856,6 @@ _ARITHMETIC = [
     ),
     _fault(
         "fwd",
-        "sink_beside_scores_of_minus_infinity",
-        "O of a row of a sink and of scores that are all -inf",
-    _fault(
-        "fwd",
         "infinities_beside_scores_of_minus_infinity",
         "the same rows beside infinities of V in a tile that is cut",
         "sees_some() ? float_of(0x7fc00000u) : 0.0f",
@@ -863,6 +863,10 @@ _ARITHMETIC = [
         _ANSWER,
         cases = ["special/only_minus_inf_*"],
     ),
+    _fault(
+        "fwd",
+        "sink_beside_scores_of_minus_infinity",
+        "O of a row of a sink and of scores that are all -inf",
         "(inverse == 0.0f || sink == -GLINT_INFINITY)",
         "true",
         _ANSWER,
@@ -1011,7 +1015,7 @@ _ARITHMETIC = [
     _fault("bwd_lengths", "padded_tile_read_before_it_is_found", "no barrier between who finds a tile and its readers", "find_padded_tile<TILE, KEYS>(p, section, kept);\n        block_sync();\n", "find_padded_tile<TILE, KEYS>(p, section, kept);\n", ["race", "uninitialised"], cases = _LENGTHS_CASES),
     _fault("bwd_lengths", "padded_length_beyond_its_bound", "the bound of queries", "within(given_length(p.sequences.seqlens_q, batch, p.shape.seqlen_q), p.shape.seqlen_q)", "max(0, given_length(p.sequences.seqlens_q, batch, p.shape.seqlen_q))", ["bounds", "uninitialised"], cases = _LENGTHS_CASES),
     _fault("bwd_lengths", "padded_fault_of_the_bound_itself", "which lengths are out of bounds", "(uint32_t)given_length(all.seqlens_k, batch, (int32_t)bound_k) > bound_k", "(uint32_t)given_length(all.seqlens_k, batch, (int32_t)bound_k) >= bound_k", _ANSWER, cases = _LENGTHS_CASES),
-    _fault("bwd_lengths", "padded_rows_beyond_a_length_have_a_delta", "LSE and delta beyond a length", "if (row < block.at.own.seqlen_q) {", "if (row < p.shape.seqlen_q) {", _ANSWER, cases = _LENGTHS_CASES),
+    _harmless("bwd_lengths", "padded_rows_beyond_a_length_have_a_delta", "rows beyond a length are hidden, whatever their LSE and delta are", "if (row < block.at.own.seqlen_q) {", "if (row < p.shape.seqlen_q) {", cases = _LENGTHS_CASES),
     _fault("bwd_lengths", "padded_queries_beyond_a_length_copied", "the last block of Q and dO", "end = at.first_q + at.own.seqlen_q;", "end = at.first_q + p.shape.seqlen_q;", _ANSWER, cases = _LENGTHS_CASES),
     _fault("bwd_lengths", "padded_keys_beyond_a_length_written", "where the keys of a sequence end", "end.first_k + end.own.seqlen_k,", "end.first_k + p.shape.seqlen_k,", _ANSWER, cases = _LENGTHS_CASES),
     _fault("bwd_lengths", "padded_sinks_by_the_length_of_the_first", "whose rows give to the gradient of a sink", "find_sequence(p, number)", "find_sequence(p, 0)", ["answer", "uninitialised"], cases = _LENGTHS_CASES),

@@ -13,6 +13,7 @@ _ANY = ["race", "pending", "uninitialised", "deadlock", "misuse"]
 
 _SQUARE = ["accuracy/square_bottom_right", "accuracy/gqa_8_2"]
 # Several tiles a block, and more blocks of keys than stages, with and without a boundary in the middle of one.
+_PARTIAL = ["special/partial_tiles_*"]
 _LONG = ["accuracy/top_left_long_queries", "accuracy/bottom_right_long_keys"] + _SQUARE + ["accuracy/fused_qkv", "accuracy/decode", "accuracy/q1*"]
 
 def _harmless(kernel, name, why, was, now, cases = ["law/repeat"] + _LONG):
@@ -378,12 +379,15 @@ _BACKWARD = [
     _fault("bwd", "plain_on_the_diagonal", "steps on the diagonal are made without a mask", "max(work.first, work.clear_from)", "work.first", _ANSWER + _ANY, ["accuracy/q129_k129_bottom_right"]),
     _fault("bwd", "plain_in_the_last_block", "the last block adds to dQ and does not round it", "work.key0 + TILE_N >= keys_seen(mask, mask.seqlen_q)", "false", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
     _fault("bwd", "walk_after_plain_steps", "where the steps after the plain ones are", "make_anew(step);", "make_anew(step + 1);", _ANSWER + _ANY, ["accuracy/whole_key_blocks"]),
+    _fault("bwd", "rows_beyond_the_last_query_not_hidden", "zeros of Q and dO meet infinities of K and V, where the mask hides nothing", "!kind.plain && is_partial<TILE_M>(mask(), walk.m)", "false", _ANSWER, _PARTIAL),
+    _fault("bwd", "rows_beyond_the_last_query_plain", "steps of the other heads of a group hide none of these", "is_partial<TILE_M>(mask, work.last) ? work.group : 0", "0", _ANSWER, _PARTIAL),
     _fault("bwd", "no_registers_left", "setmaxnreg asks for more than the block has", "registers_take<Variant::REGISTERS>();", "registers_take<240>();", ["deadlock", "misuse"]),
 ]
 
 # ---- backward in two kernels -----------------------------------------------------------------------------------------
 
 _SPLIT = [
+    _fault("split", "split_rows_beyond_the_last_query_not_hidden", "zeros of Q and dO meet infinities of K and V, where the mask hides nothing", "is_partial<TILE_M>(mask, walk.m)", "false", _ANSWER, _PARTIAL),
     _fault("split", "parity_of_p", "P is stored over what the other warpgroup reads", "keeps_dk ? queries.phase : queries.phase ^ 1", "queries.phase", _ANY),
     _fault("split", "p_from_one_lane", "a warp's arrival before all of its lanes have stored P", "arrive(p_ring::full(shared, queries));", "if (lane == 0) mbarrier_arrive(p_ring::full(shared, queries));", ["race"]),
     _fault("split", "parity_of_the_other_tile", "the phase of Q or dO", "mbarrier_wait(z_full + 8 * queries.stage, queries.phase);", ";", ["pending", "uninitialised", "race"]),
@@ -631,8 +635,9 @@ _SEQUENCES = [
     _fault("sequences", "dout_beyond_an_end_multiplied", "a P of zero meets what is in rows of dO beyond an end", "clear_own_rows<query_tile, 1>(dout, left, 32 * WARPS);", ";", _ANSWER, _OWN),
     _fault("sequences", "queries_multiplied_before_they_are_cleared", "rows beyond the last query are cleared while the other warpgroup multiplies them", _OWN_ENDS, _OWN_ENDS.replace("named_sync(BOTH_BARRIER, 32 * WARPS);", ";"), _RACE, _OWN),
     _fault("sequences", "dout_cleared_before_it_is_there", "rows of dO beyond the last query are cleared before they have arrived", "do_ring::wait_full(shared, queries);\n                    clear_own_rows", "clear_own_rows", _RACE, _OWN),
-    _fault("sequences", "queries_beyond_an_end_seen", "a tile of queries that its sequence does not fill is taken for a whole one", "walk.m == mask().seqlen_q / TILE_M", "false", _ANSWER, _OWN),
-    _fault("sequences", "plain_at_an_end", "steps of the other heads of a group at the last queries are plain", "ENDS && work.last == mask.seqlen_q / TILE_M ? work.group : 0", "0", _ANSWER, _OWN),
+    _fault("sequences", "queries_beyond_an_end_seen", "a tile of queries that its sequence does not fill is taken for a whole one", "is_partial<TILE_M>(mask(), walk.m)", "false", _ANSWER, _OWN),
+    _fault("sequences", "plain_at_an_end", "steps of the other heads of a group at the last queries are plain", "is_partial<TILE_M>(mask, work.last) ? work.group : 0", "0", _ANSWER, _OWN),
+    _fault("sequences", "given_rows_beyond_an_end_plain", "the same of a call's lengths: zeros of Q and dO meet infinities of K and V", "is_partial<TILE_M>(mask, work.last) ? work.group : 0", "0", _ANSWER, _PARTIAL),
     _fault("sequences", "tile_beyond_an_end_written", "a tile that its sequence does not fill leaves whole", "Blocks::READS && rows < tile_rows", "Blocks::READS && rows < 0", _ANSWER + _ANY, _OWN),
     _fault("sequences", "rows_leave_before_they_are_there", "one lane has waited for a stage, and all read it", "warp_sync();\n                store_rows<decltype(tile)>(view", "store_rows<decltype(tile)>(view", ["race", "uninitialised"], _OWN),
     _fault("sequences", "rows_given_back_while_read", "a stage is given back before all lanes have read it", "head, row, rows, from);\n                warp_sync();", "head, row, rows, from);", ["race"], _OWN),
