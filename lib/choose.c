@@ -309,13 +309,13 @@ static struct glint_problem of_several(const struct glint_problem *p)
  * compiled for size. */
 static uint32_t next_with_key(const struct glint_key *key, uint32_t row, uint32_t end)
 {
-    for (; row < end; row++) {
+    while (row < end) {
         const struct glint_variant *v = &glint_variants[row];
-        if (v->head_dim != key->value[GLINT_AXIS_head_dim] || v->dtype != key->value[GLINT_AXIS_dtype] ||
-            v->pass != key->value[GLINT_AXIS_pass])
-            row += v->alike;
-        else if (glint_has_key(v, key))
+        const bool other = v->head_dim != key->value[GLINT_AXIS_head_dim] || v->dtype != key->value[GLINT_AXIS_dtype] ||
+                           v->pass != key->value[GLINT_AXIS_pass];
+        if (!other && glint_has_key(v, key))
             break;
+        row += other ? v->alike + 1u : 1u;
     }
     return row;
 }

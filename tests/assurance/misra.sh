@@ -27,4 +27,12 @@ for rule in $(awk '{ print $2 }' "$work/rules"); do
     grep "misra-c2012-$rule\$" "$work/findings"
     bad=1
 done
+# Nor is a deviation left behind that nothing needs, and each has a number of its own.
+for rule in $(sed -n 's/^| D[0-9]* | \([0-9.]*\) | .*/\1/p' "$table"); do
+    awk -v rule="$rule" '$2 == rule { found = 1 } END { exit !found }' "$work/rules" && continue
+    echo "misra.sh: $table has a reason for rule $rule, which has no finding"
+    bad=1
+done
+twice=$(sed -n 's/^| \(D[0-9]*\) | .*/\1/p' "$table" | sort | uniq -d)
+[ -z "$twice" ] || { echo "misra.sh: two deviations have the number" $twice; bad=1; }
 exit $bad
