@@ -539,12 +539,12 @@ static void set_first(struct side *side, const int64_t *first, int64_t count)
 }
 
 /* Keys per page of a check's second kind, by its shape. */
-enum { LINEAR = 0, PADDED = 0, TOP_LEFT = 1, PAGES = 2, FINITE = 4 }; /* finite: no query's scores are all -inf */
+enum { LINEAR = 0, PADDED = 0, TOP_LEFT = 1, PAGES = 2 };
 
 static struct experiment *experiment_of(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
-    if ((subject->info.pass == GLINT_FORWARD || shape->sinks) && (shape->detail & FINITE) == 0)
+    if (subject->info.pass == GLINT_FORWARD || shape->sinks)
         experiment_put_minus_infinity(e, 6);
     if (subject->info.pass == GLINT_BACKWARD) /* O = 0 and LSE = the sink in those rows */
         experiment_reference(e, false);
@@ -837,9 +837,7 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     }
     shape.heads_q = 2;
     shape.heads_kv = 1;
-    if (subject_is_step(subject)) { /* a long sequence's few queries see its keys; and as in `few` special values are not
-                                     * beside rows whose scores are all -inf */
-        shape.detail |= FINITE;
+    if (subject_is_step(subject)) { /* a long sequence's few queries see its keys */
         shape.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
         shape.window_left = band ? 6 * n : 0;
     }
@@ -938,7 +936,7 @@ void long_keys_checks(struct check_list *list, struct subject *subject)
         return;
     s.softcap = subject_caps(subject) ? 2.0f : 0.0f;
     s.window_left = band ? 20 * n : 0;
-    s.detail = TOP_LEFT | FINITE | (takes(subject, GLINT_LENGTHS_RAGGED, 64) ? PAGES : LINEAR);
+    s.detail = TOP_LEFT | (takes(subject, GLINT_LENGTHS_RAGGED, 64) ? PAGES : LINEAR);
     s.seqlen_q = 36 + 3;
     s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
     checks_add(list, long_keys, &s, "law/long_keys");
