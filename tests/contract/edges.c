@@ -295,11 +295,12 @@ static void give(struct scene *s)
 static const struct {
     const char *title;
     int64_t batch, heads_q, heads_kv, seqlen_q, seqlen_k;
-    bool repeated;
+    bool repeated, alike;
 } shapes[] = {
-    {"a problem", 3, 4, 2, 7, 300, false},
-    {"a problem of many heads", 1 << 17, 1 << 16, 1 << 16, 1, 1 << 10, true},
-    {"a problem of many queries", 2, 3, 3, GLINT_MAX_EXTENT, 5, true},
+    {"a problem", 3, 4, 2, 7, 300, false, false},
+    {"a problem of many heads", 1 << 17, 1 << 16, 1 << 16, 1, 1 << 10, true, false},
+    {"a problem of many queries", 2, 3, 3, GLINT_MAX_EXTENT, 5, true, false},
+    {"a problem of tensors that are alike", 2, 4, 4, 7, 7, false, true},
 };
 
 static void make(struct scene *s, const struct glint_variant *v, size_t shape, size_t number)
@@ -319,6 +320,9 @@ static void make(struct scene *s, const struct glint_variant *v, size_t shape, s
         p->page_rows = 64, p->pages = 70, p->pages_per_sequence = 20;
     if (p->lengths == GLINT_LENGTHS_RAGGED)
         p->rows_q = 2 * p->seqlen_q < GLINT_MAX_EXTENT ? 2 * p->seqlen_q : p->seqlen_q, p->rows_k = p->page_rows != 0 ? 0 : 500;
+    if (shapes[shape].alike) /* with room between rows for two tensors more, so that tensors may lie in each other's gaps */
+        p->q = p->k = p->v = p->o = p->dout = p->dq = p->dk = p->dv =
+            (struct glint_strides){p->seqlen_q * 3 * p->heads_q * p->head_dim, p->head_dim, 3 * p->heads_q * p->head_dim};
     if (shapes[shape].repeated) {
         p->k = p->v = (struct glint_strides){0, 0, 0};
         p->bias = (struct glint_bias_strides){0, 0, 0, 0};
@@ -335,8 +339,8 @@ static void put_row(FILE *out, uint32_t row, bool each)
         make(&s, v, shape, row + shape);
         walk_all(out, &s, PROBLEM, shapes[shape].title, each || (shape == 0 && row % 7 == 3));
     }
-    for (size_t number = row; number < row + 3; number++) {
-        make(&s, v, 0, number);
+    for (size_t number = row; number < row + 5; number++) {
+        make(&s, v, number < row + 3 ? 0 : 3, number);
         if (glint_plan_variant(s.context, &s.problem, (enum glint_pass)s.pass, row, &s.plan) != GLINT_OK)
             continue;
         give(&s);

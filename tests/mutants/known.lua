@@ -117,4 +117,12 @@ return {
   equivalent("lib/cuda/tensor_map.c", "((INT64_C(1) << 40) - 1) / glint_role_element_bytes(role, problem); " ..
     "/* that a map can hold, in elements */", "1", "2", "strides are multiples of 16 bytes", { number = 2 }),
   equivalent("lib/sentences.c", "if (n > 0)", "0", "1", "a word has more than one letter"),
+  equivalent("lib/plan.c", "sum ^= sum >> 29;", "29", "28", "another mixing function of the same strength"),
+  equivalent("lib/selftest.c", "if (x < -700.0)", "700.0", "699", "either is nothing beside a tolerance"),
+  equivalent("lib/explain.c", 'status = glint_refuse(&fault, GLINT_REASON_CONTEXT_CLOSED, "context", NULL, 0, 0);', "0", "1",
+    "the sentence says no number", { within = "glint_explain", number = 2 }),
+  equivalent("gen/load.lua", 'return ("larger than %d KiB"):format(LARGEST_FILE // 1024), "a spec is a page of data"', "1024", "1023",
+    "the quotient is the same"),
+  equivalent("gen/problems.lua", "if a.line ~= b.line then return a.line < b.line end", "<", "<=", "the two are not equal"),
+  equivalent("gen/text.lua", "for digits = 15, 17 do", "17", "34", "17 digits are always enough"),
 }
