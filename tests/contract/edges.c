@@ -320,7 +320,7 @@ static void make(struct scene *s, const struct glint_variant *v, size_t shape, s
         p->page_rows = 64, p->pages = 70, p->pages_per_sequence = 20;
     if (p->lengths == GLINT_LENGTHS_RAGGED)
         p->rows_q = 2 * p->seqlen_q < GLINT_MAX_EXTENT ? 2 * p->seqlen_q : p->seqlen_q, p->rows_k = p->page_rows != 0 ? 0 : 500;
-    if (shapes[shape].alike) /* with room between rows for two tensors more, so that tensors may lie in each other's gaps */
+    if (shapes[shape].alike) /* between rows there is room for two tensors more */
         p->q = p->k = p->v = p->o = p->dout = p->dq = p->dk = p->dv =
             (struct glint_strides){p->seqlen_q * 3 * p->heads_q * p->head_dim, p->head_dim, 3 * p->heads_q * p->head_dim};
     if (shapes[shape].repeated) {
