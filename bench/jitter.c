@@ -10,8 +10,8 @@
  * The clock itself is the first line. What a call takes beyond its median is almost all the machine's: interrupts,
  * other programs, a clock that changes. `switched` counts the calls in which the system took the core away, as the
  * thread's ru_nivcsw says, which is read between two calls; the two columns before it leave them out. Interrupts are
- * left in: `interrupts` is how many /proc/interrupts counts meanwhile on the core where the calls end, and `> 2 p50` how
- * many calls took longer than twice the median. For a bound on a product's own machine: an isolated core (isolcpus,
+ * left in: `interrupts` is how many /proc/interrupts counts meanwhile on the core where the calls end, and `> 2 p50`
+ * how many calls took longer than twice the median. For a bound on a product's own machine: an isolated core (isolcpus,
  * nohz_full), SCHED_FIFO, a fixed frequency:
  *
  *   chrt -f 80 taskset -c 3 bazel-bin/bench/jitter */
@@ -139,9 +139,9 @@ static void print(const char *name, uint32_t *times, size_t calls, size_t switch
     size_t slow = 0;
     while (slow < calls && times[calls - 1 - slow] > 2 * (uint64_t)median)
         slow++;
-    printf("%-28s %8u %8u %8u %10u %10.3f %8u %8u %8zu %8zu %10llu\n", name, median, *one_in(times, calls, 100),
-           *one_in(times, calls, 10000), longest, median > 0 ? (double)longest / median : 0.0, quiet_tail, quiet_most, switched,
-           slow, interrupted);
+    const uint32_t percent = *one_in(times, calls, 100), tail = *one_in(times, calls, 10000);
+    printf("%-28s %8u %8u %8u %10u %10.3f %8u %8u %8zu %8zu %10llu\n", name, median, percent, tail, longest,
+           median > 0 ? (double)longest / median : 0.0, quiet_tail, quiet_most, switched, slow, interrupted);
 }
 
 static int measure(const char *name, enum glint_status (*call)(struct subject *), struct subject *s, uint32_t *times, size_t calls)

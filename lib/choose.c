@@ -305,8 +305,8 @@ static struct glint_problem of_several(const struct glint_problem *p)
 }
 
 /* The first row from `row` on that has the key; `end` or beyond if there is none before it. Rows with another pass,
- * dtype or head_dim are passed by as many as there are. It has one place, so that the test is inlined though the file is
- * compiled for size. */
+ * dtype or head_dim are passed by as many as there are. It has one place, so that the test is inlined though the file
+ * is compiled for size. */
 static uint32_t next_with_key(const struct glint_key *key, uint32_t row, uint32_t end)
 {
     while (row < end) {

@@ -1,8 +1,8 @@
 -- Undefined behaviour in what the host does with any values, by Frama-C's Eva: lua values.lua ALARMS.TXT.
 --
--- A harness in values/ begins with any values of a problem, a plan or a refusal, and calls the library's own code with a
--- table that has a row of each kind (values/table.lua). Eva reckons with sets of values, and raises an alarm where one
--- of them would be undefined behaviour. An alarm is named by its harness, its file and the source line. Those of
+-- A harness in values/ begins with any values of a problem, a plan or a refusal, and calls the library's own code with
+-- a table that has a row of each kind (values/table.lua). Eva reckons with sets of values, and raises an alarm where
+-- one of them would be undefined behaviour. An alarm is named by its harness, its file and the source line. Those of
 -- ALARMS.TXT have their reason there: another one fails, and so does one that is not raised. Passed, with the word
 -- SKIPPED, where Frama-C is not installed.
 local DIRECTORY = "tests/proofs/values"

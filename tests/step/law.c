@@ -2,8 +2,8 @@
  * speculated with others, and alone; over a linear cache and over pages; whatever else is in the call. In the
  * simulator, with spans of 128 keys, so that a few hundred keys have many of them. What lies beyond a length, in
  * pages that are nobody's and in the rest of a row of the table is NaN, or a page that there is not. The same over
- * caches of 8 bits, where what lies there has scales of NaN, and with intervals and trees. LAW_SM is the device, 90 or 80, whose step has no tensor
- * maps and no head dim of 256. */
+ * caches of 8 bits, where what lies there has scales of NaN. LAW_SM is the device: 90, or 80, whose step has no tensor
+ * maps and no head dim of 256, but intervals and trees. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -70,8 +70,8 @@ static void make_tokens(uint64_t seed)
 
 static int64_t slack = 40; /* rows of a linear cache behind the last key */
 static int64_t window = 0; /* keys that a token sees, its own included; 0: all before it */
-/* What a call says beside the mask. Intervals that hide nothing, or only what a window hides, and a chain: bits are those
- * of the mask alone. Intervals of a token's own: some show no key, some a few far from the end. */
+/* What a call says beside the mask. Intervals that hide nothing and a tree that is a chain change no bit. Of intervals
+ * of a token's own some show no key, and some a few keys far from the end. */
 static enum { PLAIN, ALL_SEEN, OWN, CHAIN } extra;
 static int32_t own_keys[2][MOST];
 static uint32_t units[2]; /* of many and of few rows, of the last call: words of the plan, PLAN_MANY and PLAN_FEW */

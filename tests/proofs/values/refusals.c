@@ -1,5 +1,6 @@
-/* Sentences of refusals: every reason, with any numbers and words, any status, buffer and problem. `{part}`, `{row}` and
- * the words that ask the problem or the context have what they ask for: says.lua looks at each call of glint_refuse. */
+/* Sentences of refusals: every reason, with any numbers and words, any status, buffer and problem. `{part}`, `{row}`
+ * and the words that ask the problem or the context have what they ask for: says.lua looks at each call of
+ * glint_refuse. */
 #include "any.h"
 
 static char buffer[4096], field[64], part[64];
