@@ -199,7 +199,8 @@ harness.case("a name that has no room in a row is not emitted; the longest that 
 end)
 
 harness.case("a row says how many behind it have its pass, dtype and head_dim", function()
-  local text = emit.table(assert(specs.open(specs.with({ [5] = '  masks = { "none", "causal" },', [8] = '      isas = { "x86_64", "x86_64_v3" },' }))).records, "s")
+  local spec = specs.with({ [5] = '  masks = { "none", "causal" },', [8] = '      isas = { "x86_64", "x86_64_v3" },' })
+  local text = emit.table(assert(specs.open(spec)).records, "s")
   local rows, behind = {}, {}
   for row in text:gmatch("{%.name =.-}") do
     rows[#rows + 1] = row:match("%.pass = ([%w_]+)") .. row:match("%.dtype = ([%w_]+)") .. row:match("%.head_dim = (%d+)")

@@ -56,10 +56,10 @@ for _, name in ipairs(names) do
     end
   end
   for row, count in pairs(by_row) do
-    local most = math.min(count, row.most or count)
-    by_reason[row.reason] = (by_reason[row.reason] or 0) + most
-    explained, missing = explained - (count - most), missing + (count - most)
-    if count > most then missed[#missed + 1] = { first = 0, last = 0, count = count - most, place = "more than the reason is for: " .. row.reason } end
+    local meant = math.min(count, row.most or count)
+    by_reason[row.reason] = (by_reason[row.reason] or 0) + meant
+    explained, missing = explained - (count - meant), missing + (count - meant)
+    if count > meant then missed[#missed + 1] = { first = 0, last = 0, count = count - meant, place = "more than the reason is for: " .. row.reason } end
   end
   local share = 100 * missing / instructions
   if as_table then
