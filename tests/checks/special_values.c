@@ -687,12 +687,13 @@ void each_key_checks(struct check_list *list, const struct subject *subject)
     checks_add(list, infinity_at_each_key, &s, "special/inf_at_each_key_of_a_window");
 }
 
-/* The queries of only_minus_infinity beside infinities of V, in tiles that a mask cuts and in others. */
+/* The queries of only_minus_infinity beside infinities of V, which 8 bits have not, in tiles that a mask cuts and in
+ * others. */
 void infinite_values_checks(struct check_list *list, const struct subject *subject)
 {
     const int64_t n = (int64_t)subject->info.tile_n;
     struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 11, .seqlen_k = 2 * n + 9, .detail = 3};
-    if (pass_of(subject) != GLINT_FORWARD || subject_tree(subject))
+    if (pass_of(subject) != GLINT_FORWARD || subject_tree(subject) || subject->info.kv_dtype != 0)
         return;
     for (int which = 0; subject_band(subject, which, &s); which++)
         for (int sinks = 0; sinks < (subject_checks_sinks(subject) ? 2 : 1); sinks++) {
