@@ -124,15 +124,6 @@ static int32_t bound_of(int of_end, int64_t token)
     return extra == OWN ? own_keys[of_end][token] : of_end ? INT32_MAX : -1;
 }
 
-static void make_intervals(uint64_t seed)
-{
-    struct rand r = rand_stream(seed, 4);
-    for (int64_t i = 0; i < MOST; i++) {
-        own_keys[0][i] = (int32_t)rand_below(&r, (uint32_t)i + 2) - (i % 5 == 0 ? 300 : 0);
-        own_keys[1][i] = own_keys[0][i] + (int32_t)rand_below(&r, i % 3 == 0 ? 20 : 600);
-    }
-}
-
 struct answer {
     uint16_t o[MOST * HEADS * MOST_DIM];
     float lse[HEADS][MOST];
@@ -384,6 +375,15 @@ static void beside_masks(void)
     }
     extra = PLAIN;
     window = 0;
+}
+
+static void make_intervals(uint64_t seed)
+{
+    struct rand r = rand_stream(seed, 4);
+    for (int64_t i = 0; i < MOST; i++) {
+        own_keys[0][i] = (int32_t)rand_below(&r, (uint32_t)i + 2) - (i % 5 == 0 ? 300 : 0);
+        own_keys[1][i] = own_keys[0][i] + (int32_t)rand_below(&r, i % 3 == 0 ? 20 : 600);
+    }
 }
 
 /* Tokens with intervals of their own, of which many hide whole spans. */
