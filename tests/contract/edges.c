@@ -130,7 +130,7 @@ static size_t ladder(enum kind kind, int64_t keys[MOST])
 static void set(struct scene *s, const struct field *f, int64_t key)
 {
     void *const at = (char *)s + f->at;
-    const uint32_t word = f->kind == REAL && key < 0 ? 0x80000000u | (uint32_t)-key : (uint32_t)key;
+    const uint32_t word = f->kind == REAL && key < 0 ? 0x80000000u | (uint32_t)(0 - (uint64_t)key) : (uint32_t)key;
     const uint64_t place = (uint64_t)key * 4;
     if (f->kind == WORD || f->kind == REAL)
         memcpy(at, &word, sizeof word);
@@ -188,12 +188,12 @@ static void put_edge(FILE *out, const struct field *f, int64_t key, const struct
 {
     const char *const name = glint_status_name(a->status);
     float number;
-    uint32_t word = key < 0 ? 0x80000000u | (uint32_t)-key : (uint32_t)key;
+    uint32_t word = key < 0 ? 0x80000000u | (uint32_t)(0 - (uint64_t)key) : (uint32_t)key;
     memcpy(&number, &word, sizeof number);
     if (f->kind == REAL)
         fprintf(out, " %a", (double)number);
     else if (f->kind == PLACE)
-        fprintf(out, " %" PRId64 "%+" PRId64, (key + (1 << 29)) >> 30, 4 * (key - (((key + (1 << 29)) >> 30) << 30)));
+        fprintf(out, " %" PRId64 "%+" PRId64, (key + (1 << 29)) >> 30, 4 * (key - ((key + (1 << 29)) >> 30) * (INT64_C(1) << 30)));
     else
         fprintf(out, " %" PRId64, key);
     fprintf(out, " %s", name != NULL && strncmp(name, "GLINT_", 6) == 0 ? name + 6 : "?");
