@@ -62,8 +62,9 @@ static void draw(struct rand *r, const struct glint_variant *v, struct world *w)
         w->seqlens_q[b] = drawn(r, queries), w->seqlens_k[b] = drawn(r, p->seqlen_k);
     w->first_q[0] = 0;
     for (int b = 0; b < BATCH; b++)
-        w->first_q[b + 1] =
-            rand_below(r, 30) == 0 ? drawn(r, p->rows_q) : w->first_q[b] + (int32_t)rand_below(r, p->rows_q / 2 + 1);
+        w->first_q[b + 1] = rand_below(r, 30) == 0
+                                ? drawn(r, p->rows_q)
+                                : (int32_t)((uint32_t)w->first_q[b] + (uint32_t)rand_below(r, p->rows_q / 2 + 1));
     const bool bad = rand_below(r, 3) != 0; /* a table of good pages alone, or one with some that are none */
     for (int i = 0; i < BATCH * TABLE; i++)
         w->table[i] = bad && rand_below(r, 6) == 0 ? (rand_below(r, 2) == 0 ? -1 : 5) : (int32_t)rand_below(r, 5);
