@@ -59,21 +59,6 @@ GLINT_DEVICE struct key_range keys_of_query(const struct interval_mask &mask, in
     return keys;
 }
 
-GLINT_DEVICE int32_t first_key(const struct interval_mask &mask, int32_t query)
-{
-    return keys_of_query(mask, query).first;
-}
-
-GLINT_DEVICE int32_t last_key(const struct interval_mask &mask, int32_t query)
-{
-    return keys_of_query(mask, query).end - 1;
-}
-
-GLINT_DEVICE bool sees_some(const struct interval_mask &mask, int32_t query)
-{
-    return keys_of_query(mask, query).end > 0;
-}
-
 GLINT_DEVICE bool sees(const struct interval_mask &mask, int32_t query0, int32_t i, int32_t key0, int32_t j)
 {
     const struct key_range keys = keys_of_query(mask, query0 + i);
@@ -201,11 +186,6 @@ GLINT_DEVICE auto make_mask_of_tile(const struct glint_gpu_call &p, const struct
 GLINT_DEVICE bool reaches(const struct tile_intervals &mask, int32_t query, int32_t key0, int32_t keys)
 {
     return reaches(keys_of_query(mask, query), key0, keys);
-}
-
-GLINT_DEVICE bool sees_some(const struct tile_intervals &mask, int32_t query)
-{
-    return keys_of_query(mask, query).end > 0;
 }
 
 GLINT_DEVICE bool sees(const struct tile_intervals &mask, int32_t query0, int32_t i, int32_t key0, int32_t j)

@@ -156,24 +156,24 @@ template <int THREADS> GLINT_DEVICE void note_bad_page(const struct glint_gpu_ca
             atomicMin(p.sequences.fault, (uint32_t)batch);
 }
 
-/* Lowers the word for a fault if a query of a tile, which have intervals, sees a key of a page outside of the pool.
- * `blocks`: the tile's blocks of keys. Blocks of head 0 call it. */
+/* Lowers the word for a fault if a query of the tile from query0 on sees a key of a page outside of the pool, in the
+ * blocks of keys from `first` to `last`. Queries have intervals. Blocks of head 0 call it. */
 template <int TILE_M, int TILE_N, int THREADS, class Mask>
-GLINT_DEVICE void note_bad_pages(const struct glint_gpu_call &p, const struct place &at, int32_t batch, const Mask &mask,
-                                 const struct key_blocks<interval_mask> &blocks)
+GLINT_DEVICE void note_bad_pages(const struct glint_gpu_call &p, int32_t query0, int32_t batch, const Mask &mask, int32_t first,
+                                 int32_t last)
 {
     const int32_t *table = p.pages.table + (int64_t)batch * p.pages.per_sequence;
-    const int32_t end = min(mask.seqlen_k, (blocks.last + 1) * TILE_N);
+    const int32_t end = min(mask.seqlen_k, (last + 1) * TILE_N);
 
     if (!p.sequences.fault)
         return;
 #pragma unroll 1
-    for (int32_t index = (blocks.first * TILE_N >> p.pages.shift) + (int32_t)thread_index(); index << p.pages.shift < end;
+    for (int32_t index = (first * TILE_N >> p.pages.shift) + (int32_t)thread_index(); index << p.pages.shift < end;
          index += THREADS) {
         if ((uint32_t)int_at(table, index) < (uint32_t)p.pages.count)
             continue;
 #pragma unroll 1
-        for (int32_t query = at.row0; query < at.row0 + TILE_M; ++query)
+        for (int32_t query = query0; query < query0 + TILE_M; ++query)
             if (reaches(mask, query, index << p.pages.shift, 1 << p.pages.shift))
                 atomicMin(p.sequences.fault, (uint32_t)batch);
     }
@@ -224,7 +224,7 @@ struct paged {
                                   const struct key_blocks<interval_mask> &blocks)
     {
         if (at.head == 0)
-            note_bad_pages<TILE_M, TILE_N, THREADS>(p, at, Rows::number_of(at), mask, blocks);
+            note_bad_pages<TILE_M, TILE_N, THREADS>(p, at.row0, Rows::number_of(at), mask, blocks.first, blocks.last);
     }
 };
 

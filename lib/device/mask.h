@@ -18,22 +18,31 @@ typedef struct band<false, false> no_mask;
 typedef struct band<false, true> causal_mask;
 typedef struct band<true, true> window_mask;
 
-/* The last key that a query sees, -1 or less if none. */
+/* The last key that a query sees, -1 or less if none. Of a mask with intervals keys_of_query has the range. */
 template <class Band> GLINT_DEVICE int32_t last_key(const Band &band, int32_t query)
 {
-    return Band::RIGHT ? min(query + band.right, band.seqlen_k - 1) : band.seqlen_k - 1;
+    if constexpr (Band::INTERVALS)
+        return keys_of_query(band, query).end - 1;
+    else
+        return Band::RIGHT ? min(query + band.right, band.seqlen_k - 1) : band.seqlen_k - 1;
 }
 
 /* The first one. */
 template <class Band> GLINT_DEVICE int32_t first_key(const Band &band, int32_t query)
 {
-    return Band::LEFT ? max(query + band.left, 0) : 0;
+    if constexpr (Band::INTERVALS)
+        return keys_of_query(band, query).first;
+    else
+        return Band::LEFT ? max(query + band.left, 0) : 0;
 }
 
 /* Whether a query sees a key. */
 template <class Band> GLINT_DEVICE bool sees_some(const Band &band, int32_t query)
 {
-    return band.seqlen_k > 0 && (!Band::RIGHT || query + band.right >= 0) && (!Band::LEFT || query + band.left < band.seqlen_k);
+    if constexpr (Band::INTERVALS)
+        return keys_of_query(band, query).end > 0;
+    else
+        return band.seqlen_k > 0 && (!Band::RIGHT || query + band.right >= 0) && (!Band::LEFT || query + band.left < band.seqlen_k);
 }
 
 /* Whether query query0 + i sees key key0 + j. */

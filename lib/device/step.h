@@ -128,23 +128,6 @@ template <int keys> GLINT_DEVICE void hide_before(float (&s)[keys / 2], const in
         s[i] = i / 4 * 8 + i % 2 < first[i / 2 % 2] ? -GLINT_INFINITY : s[i];
 }
 
-/* Hides the slots of a tree whose bits are not set; this thread's first key is slot `slot` of the tree. Slots before
- * the first one are seen. */
-template <int keys>
-GLINT_DEVICE void hide_slots(float (&s)[keys / 2], const struct tree_rows &tree, const int32_t (&query)[2], int32_t slot)
-{
-#pragma unroll
-    for (int half = 0; half < 2; ++half)
-#pragma unroll
-        for (int i = 2 * half; i < keys / 2; i += 16) { /* 32 keys, two of every eight */
-            const uint32_t bits = bits_from(tree, query[half], slot + 2 * (i - 2 * half));
-
-#pragma unroll
-            for (int j = 0; j < 8; ++j)
-                s[i + j / 2 * 4 + j % 2] = (bits >> (j / 2 * 8 + j % 2) & 1) != 0 ? s[i + j / 2 * 4 + j % 2] : -GLINT_INFINITY;
-        }
-}
-
 /* ---- where rows and keys are --------------------------------------------------------------------------------- */
 
 /* A sequence of the call: its band, and the first of its rows in tensors of which `batch` says which part is its own.

@@ -204,7 +204,8 @@ template <class Variant> struct step_rows {
 
     /* ---- a unit -------------------------------------------------------------------------------------------------- */
 
-    /* A plan does not know of intervals. Their unit has fewer tiles of keys, and others are cut: by a whole warp. */
+    /* A plan knows nothing of intervals. This leaves in the unit the tiles of keys that some row sees, and which of
+     * them are cut; by a whole warp. */
     template <class Mask> GLINT_DEVICE void narrow_unit(const struct glint_gpu_step &p, uint32_t unit, const Mask &mask)
     {
         const int32_t query0 = unit_word(unit, UNIT_QUERY);
@@ -217,37 +218,6 @@ template <class Variant> struct step_rows {
             st_shared_u32(unit + 4 * UNIT_CUT, (uint32_t)seen.hidden_from);
             st_shared_u32(unit + 4 * UNIT_WHOLE_FROM, (uint32_t)seen.whole_from);
         }
-    }
-
-    /* The last key that a query sees, -1 or less if none. */
-    template <class Mask> GLINT_DEVICE int32_t last_seen(const Mask &mask, int32_t query)
-    {
-        if constexpr (INTERVALS)
-            return keys_of_query(mask, query).end - 1;
-        else
-            return last_key(mask, query);
-    }
-
-    /* The first one of a row, if the mask has a left side. */
-    template <class Mask> GLINT_DEVICE int32_t first_seen(const Mask &mask, int32_t query)
-    {
-        if constexpr (INTERVALS)
-            return keys_of_query(mask, query).first;
-        else
-            return query + mask.left;
-    }
-
-    /* Notes pages outside of the pool, in which some row of a unit sees a key. */
-    template <class Mask> GLINT_DEVICE void note_pages_of(const struct glint_gpu_step &p, uint32_t unit, const Mask &mask)
-    {
-        struct place at = {};
-        auto blocks = key_blocks<interval_mask>();
-
-        at.row0 = unit_word(unit, UNIT_QUERY);
-        blocks.first = unit_word(unit, UNIT_SEEN);
-        blocks.last = unit_word(unit, UNIT_SEEN_END) - 1;
-        if (p.base.pages.table && unit_word(unit, UNIT_HEAD) == 0)
-            note_bad_pages<16 * WARPS, TILE_N, THREADS>(p.base, at, unit_word(unit, UNIT_BATCH), mask, blocks);
     }
 
     GLINT_DEVICE void attend(const struct glint_gpu_step &p, uint32_t shared)
@@ -271,16 +241,15 @@ template <class Variant> struct step_rows {
         const int32_t end = unit_word(unit, INTERVALS ? UNIT_SEEN_END : UNIT_END);
         const int32_t warp_query = query0 + block * p.block_queries;
         auto query_of = [&](const int half) { return row_of_tile(p, 16 * block + (int32_t)lane / 4 + 8 * half, query0, 0).query; };
-        /* Registers; with intervals all of these wait in shared memory. */
-        const int32_t cut_kept = INTERVALS ? 0 : unit_word(unit, UNIT_CUT);
-        const int32_t whole_kept = LEFT && !INTERVALS ? unit_word(unit, UNIT_WHOLE_FROM) : 0;
-        const int32_t last_kept[2] = {INTERVALS ? 0 : last_seen(mask, query_of(0)), INTERVALS ? 0 : last_seen(mask, query_of(1))};
-        auto first_cut = [&]() { return INTERVALS ? unit_word(unit, UNIT_CUT) : cut_kept; };
-        auto whole_from = [&]() { return INTERVALS ? unit_word(unit, UNIT_WHOLE_FROM) : whole_kept; };
-        auto last_of = [&](const int half) { return INTERVALS ? last_seen(mask, query_of(half)) : last_kept[half]; };
+        /* Registers; of a mask with a left side all of these wait in shared memory. */
+        const int32_t cut_kept = LEFT ? 0 : unit_word(unit, UNIT_CUT);
+        const int32_t last_kept[2] = {LEFT ? 0 : last_key(mask, query_of(0)), LEFT ? 0 : last_key(mask, query_of(1))};
+        auto first_cut = [&]() { return LEFT ? unit_word(unit, UNIT_CUT) : cut_kept; };
+        auto whole_from = [&]() { return LEFT ? unit_word(unit, UNIT_WHOLE_FROM) : 0; };
+        auto last_of = [&](const int half) { return LEFT ? last_key(mask, query_of(half)) : last_kept[half]; };
         /* No row's last key is before the tile. */
-        const int32_t own_cut = INTERVALS ? 0 : (last_seen(mask, warp_query) + 1) / TILE_N;
-        auto is_after = [&](int32_t tile) { return tile >= (INTERVALS ? first_cut() : own_cut); };
+        const int32_t own_cut = LEFT ? 0 : (last_key(mask, warp_query) + 1) / TILE_N;
+        auto is_after = [&](int32_t tile) { return tile >= (LEFT ? first_cut() : own_cut); };
         auto is_before = [&](int32_t tile) { return LEFT && tile < whole_from(); };
         const uint32_t q_lane = shared + lane_offset_a<q_tile>(lane) + warp * (16 * q_tile::PAGE_ROW);
         const uint32_t k_lane = shared + K_AT + lane_offset_b<k_tile>(lane);
@@ -311,27 +280,26 @@ template <class Variant> struct step_rows {
         };
         auto soften = [&](int32_t tile) {
             float shift[2], factor[2] = {1.0f, 1.0f};
-            const int32_t first_key = tile * TILE_N + 2 * (int32_t)(lane % 4);
+            const int32_t from = tile * TILE_N + 2 * (int32_t)(lane % 4);
 
             if constexpr (stored::WIDENED)
                 scales::scale_scores(shared + SCALES_AT, s);
             change_scores(s, score_t::of(p.base));
             if (is_after(tile)) {
-                const int32_t from_first[2] = {last_of(0) - first_key, last_of(1) - first_key};
+                const int32_t from_first[2] = {last_of(0) - from, last_of(1) - from};
 
                 hide_after<TILE_N>(s, from_first);
             }
             if (is_before(tile)) {
-                const int32_t from_first[2] = {first_seen(mask, query_of(0)) - first_key,
-                                               first_seen(mask, query_of(1)) - first_key};
+                const int32_t from_first[2] = {first_key(mask, query_of(0)) - from, first_key(mask, query_of(1)) - from};
 
                 hide_before<TILE_N>(s, from_first);
             }
             if constexpr (mask_t::TREE)
                 if ((tile + 1) * TILE_N > first_slot(mask)) {
-                    const int32_t query[2] = {min(query_of(0), mask.seqlen_q - 1), min(query_of(1), mask.seqlen_q - 1)};
-
-                    hide_slots<TILE_N>(s, mask.tree, query, first_key - first_slot(mask));
+#pragma unroll
+                    for (int half = 0; half < 2; ++half)
+                        hide_slots(fragments_of(s)[0], half, mask, query_of(half), from - first_slot(mask), -GLINT_INFINITY);
                 }
             if (follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale))
                 rescale<q_tile::DIM>(o, factor);
@@ -407,7 +375,8 @@ template <class Variant> struct step_rows {
                 for (int32_t i = unit_word(unit, UNIT_SPAN); i <= order::spans::of(p, unit_word(unit, UNIT_END) - 1); ++i)
                     if (begin >= end || i < span || i > order::spans::of(p, end - 1))
                         put_slot(slot_of(i));
-            note_pages_of(p, unit, mask);
+            if (p.base.pages.table && unit_word(unit, UNIT_HEAD) == 0)
+                note_bad_pages<16 * WARPS, TILE_N, THREADS>(p.base, query0, unit_word(unit, UNIT_BATCH), mask, begin, end - 1);
         }
         if (begin < end) {
             if (has_run())
@@ -490,14 +459,14 @@ template <class Variant> struct step_rows {
                 const int32_t first_tile = side == 0 ? max(from, first_cut()) : from;
                 const int32_t end_tile = side == 0 ? to : min(to, min(whole_from(), first_cut()));
 
-                add_special_of<element, stored>(
-                    columns_of(o), p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head_kv, first_tile * TILE_N,
-                    min(end_tile * TILE_N, keys), [&](const int half, int32_t key) {
-                        if constexpr (INTERVALS)
-                            return sees(mask, query_of(half), 0, key, 0);
-                        else
-                            return (!LEFT || key >= first_seen(mask, query_of(half))) && key <= last_of(half);
-                    });
+                add_special_of<element, stored>(columns_of(o), p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K),
+                                                head_kv, first_tile * TILE_N, min(end_tile * TILE_N, keys),
+                                                [&](const int half, int32_t key) {
+                                                    if constexpr (LEFT)
+                                                        return sees(mask, query_of(half), 0, key, 0);
+                                                    else
+                                                        return key <= last_of(half);
+                                                });
             }
         };
         if (kind == UNIT_SPANS) {

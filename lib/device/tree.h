@@ -146,20 +146,10 @@ GLINT_DEVICE struct key_range keys_of_query(const struct tree_mask &mask, int32_
     return keys;
 }
 
-GLINT_DEVICE bool sees_some(const struct tree_mask &mask, int32_t query)
-{
-    return keys_of_query(mask, query).end > 0;
-}
-
 /* The key that is the first slot; less than 0 where some slots are no keys. */
 GLINT_DEVICE int32_t first_slot(const struct tile_tree &mask)
 {
     return mask.seqlen_k - mask.seqlen_q;
-}
-
-GLINT_DEVICE bool sees_some(const struct tile_tree &mask, int32_t query)
-{
-    return keys_of_query(mask, query).end > 0;
 }
 
 /* Blocks of TILE_N keys of a tile's queries: none that has a new key is seen whole for certain. */
@@ -198,7 +188,23 @@ GLINT_DEVICE bool reaches(const struct tile_tree &mask, int32_t query, int32_t k
     return some;
 }
 
-/* As of intervals; then what the bits hide, of 32 keys by two words. */
+/* What the bits of a query hide of a row of s, of 32 keys by two words. This thread's first key is slot `slot`. */
+template <int COLUMNS>
+GLINT_DEVICE void hide_slots(float (&s)[COLUMNS][4], const int side, const struct tile_tree &mask, int32_t query, int32_t slot,
+                             const float hidden)
+{
+#pragma unroll
+    for (int group = 0; group < COLUMNS; group += 4) {
+        const uint32_t bits = bits_from(mask.tree, min(query, mask.seqlen_q - 1), slot + group * 8);
+#pragma unroll
+        for (int nt = group; nt < COLUMNS && nt < group + 4; ++nt)
+#pragma unroll
+            for (int e = 0; e < 2; ++e)
+                s[nt][2 * side + e] = (bits >> ((nt - group) * 8 + e) & 1) != 0 ? s[nt][2 * side + e] : hidden;
+    }
+}
+
+/* As of intervals; then what the bits hide. */
 template <int ROWS, int COLUMNS>
 GLINT_DEVICE void hide_keys(float (&s)[ROWS][COLUMNS][4], const struct tile_tree &mask, int32_t first_query, int32_t first,
                             const float hidden)
@@ -209,19 +215,9 @@ GLINT_DEVICE void hide_keys(float (&s)[ROWS][COLUMNS][4], const struct tile_tree
 #pragma unroll
     for (int rt = 0; rt < ROWS; ++rt)
 #pragma unroll
-        for (int side = 0; side < 2; ++side) {
-            const int32_t query = first_query + rt * 16 + side * 8 + (int32_t)(lane_index() >> 2);
-#pragma unroll
-            for (int group = 0; group < COLUMNS; group += 4) {
-                const int32_t slot = first + group * 8 + 2 * (int32_t)(lane_index() & 3) - first_slot(mask);
-                const uint32_t bits = bits_from(mask.tree, min(query, mask.seqlen_q - 1), slot);
-#pragma unroll
-                for (int nt = group; nt < COLUMNS && nt < group + 4; ++nt)
-#pragma unroll
-                    for (int e = 0; e < 2; ++e)
-                        s[rt][nt][2 * side + e] = (bits >> ((nt - group) * 8 + e) & 1) != 0 ? s[rt][nt][2 * side + e] : hidden;
-            }
-        }
+        for (int side = 0; side < 2; ++side)
+            hide_slots(s[rt], side, mask, first_query + rt * 16 + side * 8 + (int32_t)(lane_index() >> 2),
+                       first + 2 * (int32_t)(lane_index() & 3) - first_slot(mask), hidden);
 }
 
 #endif
