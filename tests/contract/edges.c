@@ -12,11 +12,9 @@
 
 #include "lib/check.h"
 #include "lib/takes.h"
+#include "tests/contract/edges.h"
 #include "tests/contract/serve.h"
 #include "tests/support/golden.h"
-
-/* A context of the table's device. */
-struct glint_context *edges_context(void);
 
 struct scene {
     struct glint_context *context;
@@ -382,10 +380,5 @@ int main(int argc, char **argv)
         put_row(out, i, each);
     for (uint32_t dtype = GLINT_F32; dtype <= GLINT_BF16; dtype++)
         put_merge(out, dtype, each);
-    fclose(out);
-    if (argc < 2 || each)
-        fputs(have, stdout);
-    const bool same = argc < 2 || each || golden_is(argv[1], have);
-    free(have);
-    return !same;
+    return golden_finish(out, &have, argc < 2 || each ? NULL : argv[1]);
 }

@@ -7,6 +7,7 @@
 #include "lib/backend.h"
 #include "lib/cpu/cpu.h"
 #include "lib/takes.h"
+#include "tests/contract/edges.h"
 
 extern const struct glint_family glint_family_cpu;
 
@@ -143,7 +144,6 @@ struct glint_context *made_up_context(uint32_t concurrency, uint32_t max_isa, ui
     return context;
 }
 
-/* For edges.c. */
 struct glint_context *edges_context(void)
 {
     return made_up_context(3, GLINT_ISA_ANY, 1);

@@ -455,10 +455,5 @@ int main(int argc, char **argv)
         table[0] = kinds[i];
         ask();
     }
-    fclose(golden);
-    if (argc < 2)
-        fputs(have, stdout);
-    const bool same = argc < 2 || golden_is(argv[1], have);
-    free(have);
-    return !same || failures > 0;
+    return golden_finish(golden, &have, argc < 2 ? NULL : argv[1]) != 0 || failures > 0;
 }

@@ -1,10 +1,8 @@
 /* The context of tests/contract/edges.c on a driver that owns no GPU. */
 #include <stdlib.h>
 
-#include "lib/glint.h"
+#include "tests/contract/edges.h"
 #include "tests/cuda/fake_driver.h"
-
-struct glint_context *edges_context(void);
 
 struct glint_context *edges_context(void)
 {

@@ -1,6 +1,6 @@
 #include "tests/support/golden.h"
 
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 bool golden_is(const char *path, const char *have)
@@ -25,4 +25,12 @@ bool golden_is(const char *path, const char *have)
     if (file != NULL)
         fclose(file);
     return same;
+}
+
+int golden_finish(FILE *out, char **have, const char *path)
+{
+    fclose(out);
+    const bool right = path != NULL ? golden_is(path, *have) : fputs(*have, stdout) >= 0;
+    free(*have);
+    return !right;
 }
