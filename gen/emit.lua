@@ -73,7 +73,8 @@ local function searched(record)
   return table.concat(values, " ")
 end
 
--- Of each record, how many of those behind it have the same of what is searched for; as many as a column holds.
+-- For each record the number of records behind it that agree with it in what is searched for. A column of the table
+-- holds no more than 65535.
 local function alike(records)
   local counts = {}
   for i = #records, 1, -1 do

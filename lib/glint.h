@@ -575,8 +575,8 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *
  *  - All heads of a query share its interval.
  *  - A key that an interval hides is never multiplied in, as one that a mask hides.
- *  - Intervals that say what a mask says give the bits of that mask on the same instruction set; those of a window not
- *    in the family sm80's row of a server's step.
+ *  - Intervals that say what a mask says give the bits of that mask on the same instruction set. Windows are an
+ *    exception in rows of the family sm80 for a server's step: there intervals give other bits than a window.
  *  - glint_plan_cost counts what the mask leaves.
  *  - Rows of the table with GLINT_FEATURE_INTERVALS take them, which the spec lists as the mask "interval": on the CPU,
  *    but for AMX and AVX-512 BF16, in the family sm80, and forward in sm90a. */

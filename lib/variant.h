@@ -26,7 +26,7 @@ struct glint_variant {
     uint16_t isa;             /* CPU: enum glint_isa, else 0 */
     uint16_t sm;              /* GPU: lowest compute capability, else 0 */
     uint16_t math;            /* enum glint_math */
-    uint16_t alike;           /* rows behind it with its pass, dtype and head_dim: a search passes them by */
+    uint16_t alike;           /* how many rows behind it have its pass, dtype and head_dim: a search passes them by */
     uint32_t up_to;           /* meant for lengths up to this, the shorter of the two; 0 any */
     uint32_t both_up_to;      /* as up_to, but of the longer of the two; one of them is 0 */
     uint32_t least;           /* where both lengths are below it, a row of an older family is faster; 0 nowhere */

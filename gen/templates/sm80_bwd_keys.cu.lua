@@ -280,6 +280,7 @@ $ if fused then
             add_queries(head_before, m_before, next * ds_tile_t::BYTES);
 
 $ end
+$ local part_rows = halves and "WARP_M" or "PART_M"
 $ local part_loop = lead and "works && part < WARP_M / PART_M" or fused and "step < steps && part < WARP_M / PART_M" or "part < WARP_M / PART_M"
 $ if part_m * d_split == tile_m then
 #pragma unroll
@@ -300,7 +301,7 @@ $ end
             const int32_t query0 = m_now * TILE_M + part * PART_M;
 $ end
             /* Queries beyond the last one, too: their Q and dO are zeros, and 0 times an infinity of a key is NaN. */
-            const bool masked = ${hides("m_now")} || query0 + ${halves and "WARP_M" or "PART_M"} > Rows::sight(kept, mask).seqlen_q;
+            const bool masked = ${hides("m_now")} || query0 + ${part_rows} > Rows::sight(kept, mask).seqlen_q;
 
             /* S^T = K Q^T, or dP^T = V dO^T; each query, a column, has an LSE or a delta. */
             float rows[PART_M / 8][2], s[ROW_TILES][PART_M / 8][4];

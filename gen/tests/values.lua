@@ -1,4 +1,4 @@
--- All that the generator says of every drawn spec, and of those of tests/specs: what templates see, rows of tables,
+-- All that the generator says of every drawn spec, and of the specs of tests/specs: what templates see, rows of tables,
 -- lists, explanations. A line for each target and pass, and for each file, has a sum of these texts, so that a number,
 -- a word or a rule that moves is seen in review. `GLINT_VALUES=FILE lua5.4 gen/tests/run.lua values` writes the texts
 -- themselves, to be compared with another checkout's.

@@ -25,7 +25,7 @@ struct geometry {
 /* `stride`: in elements of `bytes` bytes. */
 static void add(struct geometry *g, int64_t extent, int64_t stride, int64_t bytes, uint32_t box)
 {
-    const int64_t any = 16; /* along an extent of 1 there is no step: the caller's stride is of no account, and need not fit */
+    const int64_t any = 16; /* an extent of 1 has no step: the caller's stride does not count there, and need not fit */
     g->extents[g->rank] = (uint64_t)extent;
     g->box[g->rank] = box;
     if (g->rank > 0)

@@ -56,8 +56,7 @@ static void infinities(struct subject *subject, const struct shape *shape)
         for (int64_t i = 0; i < tensor_count(e, *out); i++)
             if (isfinite(e->exact[*out][i]))
                 largest = fmax(largest, fabs(e->exact[*out][i]));
-        /* A wide one, as infinities are asked about: dP and delta, sums of numbers of one sign, are dozens of times as large
-         * as their difference. */
+        /* dP and delta, sums of numbers of one sign, are dozens of times as large as their difference. */
         const double bound = (16 * factor_ulp(e->math, e->dtype) + 2048 * dtype_ulp(GLINT_F32)) * largest;
         for (int64_t i = 0; i < tensor_count(e, *out); i++) {
             const double expected = e->exact[*out][i], is = (double)got.at[*out][i];

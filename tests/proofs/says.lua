@@ -1,9 +1,13 @@
 -- What the sentence of a refusal asks of its fault is there: lua says.lua SENTENCES.H FILE.c...
 --
 -- values/refusals.c proves that no sentence reads what it must not, of a fault whose words and row are there. Here each
--- call of glint_refuse is looked at: it has a field, and a part where a sentence of its reason says {part}. Reasons
--- whose sentences ask the problem, the context or a row are named by lib/choose.c alone, which has all of them, and
--- those of a row by what a family's `fits` calls, too: lib/choose.c puts the row into the fault behind it.
+-- call of glint_refuse is looked at:
+--
+--     a sentence of its reason        the call
+--     any                             has a field
+--     says {part}                     has a part
+--     asks the problem or the context is in lib/choose.c, which has both
+--     asks a row                      is there, too, or in what a family's `fits` calls: lib/choose.c adds the row
 local OF_CHOICE = { row = true, key = true, change = true, needs = true, target = true }
 local ASKS = { ["lib/choose.c"] = true, ["lib/sentences.c"] = true } -- the latter prints them
 local FITS = { ["lib/check_problem.c"] = true, ["lib/cuda/tensor_map.c"] = true }

@@ -2,9 +2,9 @@
 --
 -- A harness in values/ begins with any values of a problem, a plan or a refusal, and calls the library's own code with
 -- a table that has a row of each kind (values/table.lua). Eva reckons with sets of values, and raises an alarm where
--- one of them would be undefined behaviour. An alarm is named by its harness, its file and the source line. Those of
--- ALARMS.TXT have their reason there: another one fails, and so does one that is not raised. Passed, with the word
--- SKIPPED, where Frama-C is not installed.
+-- one of them would be undefined behaviour. An alarm is named by its harness, its file and the source line. ALARMS.TXT
+-- has the expected alarms, each with its reason. Another alarm fails, and so does an expected one that is not raised.
+-- The test passes, with the word SKIPPED, where Frama-C is not installed.
 local DIRECTORY = "tests/proofs/values"
 local CORE = "lib/sentences.c lib/axes.c lib/status.c lib/choose.c lib/check_problem.c lib/table.c lib/cpu/backend.c lib/cpu/isa.c "
   .. "lib/cuda/backend.c lib/cuda/launch.c lib/cuda/policy.c lib/cuda/sm80.c lib/cuda/sm90a.c lib/cuda/step.c lib/cuda/decode.c lib/cuda/tensor_map.c"

@@ -637,7 +637,7 @@ _SEQUENCES = [
     _fault("sequences", "dout_cleared_before_it_is_there", "rows of dO beyond the last query are cleared before they have arrived", "do_ring::wait_full(shared, queries);\n                    clear_own_rows", "clear_own_rows", _RACE, _OWN),
     _fault("sequences", "queries_beyond_an_end_seen", "a tile of queries that its sequence does not fill is taken for a whole one", "is_partial<TILE_M>(mask(), walk.m)", "false", _ANSWER, _OWN),
     _fault("sequences", "plain_at_an_end", "steps of the other heads of a group at the last queries are plain", "is_partial<TILE_M>(mask, work.last) ? work.group : 0", "0", _ANSWER, _OWN),
-    _fault("sequences", "given_rows_beyond_an_end_plain", "the same of a call's lengths: zeros of Q and dO meet infinities of K and V", "is_partial<TILE_M>(mask, work.last) ? work.group : 0", "0", _ANSWER, _PARTIAL),
+    _fault("sequences", "given_rows_beyond_an_end_plain", "with a call's own lengths, too, zeros of Q and dO meet infinities of K and V", "is_partial<TILE_M>(mask, work.last) ? work.group : 0", "0", _ANSWER, _PARTIAL),
     _fault("sequences", "tile_beyond_an_end_written", "a tile that its sequence does not fill leaves whole", "Blocks::READS && rows < tile_rows", "Blocks::READS && rows < 0", _ANSWER + _ANY, _OWN),
     _fault("sequences", "rows_leave_before_they_are_there", "one lane has waited for a stage, and all read it", "warp_sync();\n                store_rows<decltype(tile)>(view", "store_rows<decltype(tile)>(view", ["race", "uninitialised"], _OWN),
     _fault("sequences", "rows_given_back_while_read", "a stage is given back before all lanes have read it", "head, row, rows, from);\n                warp_sync();", "head, row, rows, from);", ["race"], _OWN),
