@@ -2,16 +2,17 @@
 """A server's step on a GPU: one to thousands of queries of each sequence against a cache, linear and in pages, and mixed batches.
 
     ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so     (or bench/steps_sm80.lua, for --family sm80)
-    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [narrow] [rows] [--csv FILE] [--dims 128,64] [--family sm80]
+    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [trees] [narrow] [rows] [--csv FILE] [--dims 128,64] [--family sm80]
 
 check   O and LSE of a step's rows against float32, at lengths around every boundary
 law     a token's bits in a whole prompt, in chunks, alone, in pages and in a batch: every comparison is of all bits
 cliff   1 to 2,048 queries against 8,192 and 65,536 keys
 mixed   single tokens, speculated ones and chunks of prompts in one call
 masks   a step's rows with windows and a softcap, beside the same without
+trees   new tokens in a tree, and with intervals that hide nothing, beside a causal mask, in turn; where the library has a step with them, check and law ask it, too
 narrow  a step over a cache of int8 and of e4m3 beside one of bf16, in turn, and decode where it takes the problem
 rows    every row of the library that takes a problem, for the bounds of lib/choose.c
-Without a part: all but narrow and rows. --family: the step's rows are those of this family, which cliff and mixed time in place of the library's choice, beside
+Without a part: all but trees, narrow and rows. --family: the step's rows are those of this family, which cliff and mixed time in place of the library's choice, beside
 a bound: the larger of the bytes at the card's rate and the FLOPs at the row's own rate for a prompt of 16,384. law says then, too, whether the other
 family's step gives the same bits. What is timed in cliff and mixed is the library's choice. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
 FlashAttention-3's flash_attn_interface: its flash_attn_with_kvcache is timed in the same process, in turn. The exit status is 1 when a check
@@ -51,9 +52,10 @@ def ints(values):
 
 class Call:
     """One planned call. q and o are [rows, heads, head_dim], or [batch, queries, heads, head_dim]; k and v [batch, keys, heads, head_dim], or with a
-    table [pages, rows of a page, heads, head_dim]; of 8 bits they are what narrowed() gives. With `first` and no table the sequences are whole prompts, and k and v have one batch."""
+    table [pages, rows of a page, heads, head_dim]; of 8 bits they are what narrowed() gives. With `first` and no table the sequences are whole prompts, and k and v have one batch.
+    `interval` is key_begin and key_end, one number a query each, and `tree` tree_bits, some words a query."""
 
-    def __init__(self, q, k, v, lens=None, first=None, table=None, most=None, mask=CAUSAL, window=(0, 0), softcap=0.0, row=None):
+    def __init__(self, q, k, v, lens=None, first=None, table=None, most=None, mask=CAUSAL, window=(0, 0), softcap=0.0, row=None, interval=None, tree=None):
         (k, k_scale), (v, v_scale) = (x if isinstance(x, tuple) else (x, None) for x in (k, v))
         heads, dim, heads_kv = q.shape[-2], q.shape[-1], k.shape[2]
         ragged, paged = first is not None, table is not None
@@ -72,20 +74,23 @@ class Call:
         problem.k = problem.v = glint.Strides(k.shape[1] * heads_kv * dim, dim, heads_kv * dim)
         problem.window_left, problem.window_right = window
         problem.softcap = softcap
+        problem.intervals, problem.tree = int(interval is not None), int(tree is not None)
         kind = NARROW.get(k.dtype)
         if kind:
             problem.kv_dtype, problem.kv_scales = kind[0], SCALES_ROW
         if row in ("step", *TILES):
-            row = step_row(q.dtype, dim, mask, window, softcap, kind, TILES.get(row) and row)
+            row = step_row(q.dtype, dim, mask, window, softcap, kind, TILES.get(row) and row, "tree" if problem.tree else "interval" if problem.intervals else None)
         self.plan = glint.context(DEVICE).plan(problem, glint.FORWARD, row)
         self.o = torch.full_like(q, math.nan)
         self.lse = torch.full((heads, rows) if ragged else (batch, heads, rows), math.nan, device=DEVICE)
         self.work = torch.full((self.plan.workspace_bytes + 256,), 255, dtype=torch.uint8, device=DEVICE)
         self.at = -(-self.work.data_ptr() // 256) * 256
-        self.kept = (q, k, v, lens, first, table, k_scale, v_scale)
+        begin, end = interval or (None, None)
+        self.kept = (q, k, v, lens, first, table, k_scale, v_scale, begin, end, tree)
         address = lambda t: None if t is None else t.data_ptr()  # noqa: E731
         self.tensors = glint.Tensors(q=address(q), k=address(k), v=address(v), o=address(self.o), lse=address(self.lse), first_q=address(first), first_k=None if paged else address(first),
-                                     seqlens_k=address(lens), page_table=address(table), k_scale=address(k_scale), v_scale=address(v_scale))
+                                     seqlens_k=address(lens), page_table=address(table), k_scale=address(k_scale), v_scale=address(v_scale),
+                                     key_begin=address(begin), key_end=address(end), tree_bits=address(tree))
 
     def __call__(self):
         status = glint.library().glint_forward(ctypes.byref(self.plan), ctypes.byref(self.tensors), self.at, self.plan.workspace_bytes,
@@ -102,12 +107,25 @@ def names():
     return [glint.variant_info(i).name.decode() for i in range(glint.library().glint_variant_count())]
 
 
-def step_row(dtype, dim, mask, window, softcap, narrow=None, of=None):
+def step_row(dtype, dim, mask, window, softcap, narrow=None, of=None, kind=None):
     of = of or family
-    kind = "none" if mask == NONE else "causal" if mask == CAUSAL or window[0] < 0 else "band"
+    kind = kind or ("none" if mask == NONE else "causal" if mask == CAUSAL or window[0] < 0 else "band")
     kind += "_softcap" if softcap else ""
     start = f"fwd_{'bf16' if dtype == torch.bfloat16 else 'f16'}{'_' + narrow[1] if narrow else ''}_d{dim}_{kind}__{of}_step_"
     return next(i for i, name in enumerate(names()) if name.startswith(start))
+
+
+def has_mask(kind, dim):
+    """Whether the family has a step of this head_dim in bfloat16 under a mask ("causal", "interval" for intervals, "tree")."""
+    return any(name.startswith(f"fwd_bf16_d{dim}_{kind}__{family}_step_") for name in names())
+
+
+def there(cases):
+    """Those of some cases, which begin with a head_dim, that the family has a step for; it says which it leaves out."""
+    out = sorted({case[0] for case in cases if not has_mask("causal", case[0])})
+    if out:
+        print(f"  no step of {family} has head_dim {', '.join(map(str, out))}: not asked", flush=True)
+    return [case for case in cases if case[0] not in out]
 
 
 def random(*shape, dtype=torch.bfloat16):
@@ -143,14 +161,47 @@ def keys_of(pool, table, i, length):
     return pool[table[i, :-(-length // pool.shape[1])].long()].reshape(-1, *pool.shape[2:])[:length]
 
 
-def reference(q, k, v, mask, window=(0, 0), softcap=0.0):
-    """One sequence in float32: q [queries, heads, head_dim]."""
+def random_intervals(queries, keys):
+    """key_begin and key_end of one sequence: blocks of queries that see a stretch of keys, some of it beyond what there is, and some queries that see nothing."""
+    begin, length = torch.randint(-5, keys, (queries,)), torch.randint(0, 2 * keys, (queries,))
+    begin, length = (x[torch.arange(queries) // 37 * 37] for x in (begin, length))
+    return torch.where(torch.arange(queries) % 11 == 3, 0, begin).int().to(DEVICE), (begin + length).int().to(DEVICE)
+
+
+def random_tree(queries):
+    """Whether a query sees a new token, [queries, queries]: each has a parent at random, before it."""
+    seen = torch.eye(queries, dtype=torch.bool)
+    for i in range(1, queries):
+        seen[i] |= seen[int(torch.randint(max(0, i - 9), i, ()))]
+    return seen
+
+
+def words_of(seen, words):
+    """tree_bits of one sequence, `words` words a query; bits beyond the sequence's queries are set, which no row reads."""
+    wide = torch.ones(seen.shape[0], 32 * words, dtype=torch.bool)
+    wide[:, :seen.shape[1]] = seen
+    return (wide.view(-1, words, 32).long() << torch.arange(32)).sum(-1).int().to(DEVICE)
+
+
+def chain(queries, words):
+    return words_of(torch.ones(queries, queries, dtype=torch.bool).tril(), words)
+
+
+def reference(q, k, v, mask, window=(0, 0), softcap=0.0, interval=None, seen=None):
+    """One sequence in float32: q [queries, heads, head_dim]. `seen` is a tree's, of whose path a causal mask hides nothing."""
     queries, heads, dim = q.shape
     keys, group = k.shape[0], heads // k.shape[1]
     o, lse = torch.empty(queries, heads, dim, device=DEVICE), torch.empty(heads, queries, device=DEVICE)
     ahead = torch.arange(keys, device=DEVICE)[None] - torch.arange(queries, device=DEVICE)[:, None] - (0 if mask == BAND_TOP_LEFT else keys - queries)
     left, right = (-1, -1) if mask == NONE else (-1, 0) if mask == CAUSAL else window
     hidden = (ahead > (right if right >= 0 else queries + keys)) | (ahead < -(left if left >= 0 else queries + keys))
+    if seen is not None:  # under a causal mask or a window to the left, which goes along a query's path
+        path, new = seen.to(DEVICE), keys - queries
+        behind = torch.cat([torch.arange(new, 0, -1, device=DEVICE).expand(queries, new) + path.sum(1, keepdim=True) - 1, path.flip(1).cumsum(1).flip(1) - path.int()], 1)
+        hidden = torch.cat([torch.zeros(queries, new, dtype=torch.bool, device=DEVICE), ~path], 1) | (behind > (left if left >= 0 else queries + keys))
+    if interval is not None:
+        at = torch.arange(keys, device=DEVICE)[None]
+        hidden |= (at < interval[0][:, None]) | (at >= interval[1][:, None])
     for h in range(heads):
         s = q[:, h].float() @ k[:, h // group].float().T * dim**-0.5
         if softcap:
@@ -174,8 +225,8 @@ def check():
     torch.backends.cuda.matmul.allow_tf32 = False
     torch.manual_seed(1)
     good = total = 0
-    for dim, heads, heads_kv, dtype in ((128, 32, 8, torch.bfloat16), (128, 10, 2, torch.float16), (64, 16, 2, torch.bfloat16), (64, 7, 1, torch.bfloat16),
-                                       (96, 12, 4, torch.bfloat16), (80, 12, 4, torch.bfloat16), (256, 8, 2, torch.bfloat16)):
+    for dim, heads, heads_kv, dtype in there(((128, 32, 8, torch.bfloat16), (128, 10, 2, torch.float16), (64, 16, 2, torch.bfloat16), (64, 7, 1, torch.bfloat16),
+                                              (96, 12, 4, torch.bfloat16), (80, 12, 4, torch.bfloat16), (256, 8, 2, torch.bfloat16))):
         plain = [(*shape, (0, 0), 0.0) for shape in ((2, 1, 1000, 3), (2, 5, 1000, 3), (1, 64, 700, 3), (1, 130, 3000, 3), (1, 300, 300, 3), (2, 40, 2500, 1),
                                                      (1, 1, 20000, 3), (1, 17, 9000, 3), (1, 600, 2000, 3), (1, 100, 5000, 1), (1, 3, 70000, 3), (1, 150, 20000, 3))]
         masks = [(2, 300, 700, BAND, (64, 0), 0.0), (1, 130, 3000, BAND, (1000, 0), 0.0), (1, 600, 600, BAND_TOP_LEFT, (100, 50), 0.0),
@@ -236,6 +287,65 @@ def check_narrow():
     return good == total
 
 
+def check_masks():
+    """Trees and intervals of random bits, in pages, ragged; sequences of few and of many new tokens."""
+    torch.manual_seed(4)
+    good = total = 0
+    for dim, heads, heads_kv in ((128, 32, 8), (64, 7, 1), (96, 12, 4)):
+        for kind, rows, mask, window in ((kind, *rest) for kind in ("interval", "tree") if has_mask(kind, dim)
+                                         for rest in ((16, CAUSAL, (0, 0)), (64, CAUSAL, (0, 0)), (256, BAND, (700, 0)))):
+            queries, keys = [1, 1, 5, 64, 300, 20, 1, 33], [1, 900, 2000, 64, 1500, 3333, 5000, 33]
+            k, v, table = pages_of(keys, rows, heads_kv, dim)
+            firsts, words = [0, *torch.tensor(queries).cumsum(0).tolist()], -(-max(queries) // 32)
+            q = random(firsts[-1], heads, dim)
+            spans = [random_intervals(n, m) for n, m in zip(queries, keys)]
+            trees_seen = [random_tree(n) if kind == "tree" else None for n in queries]
+            call = Call(q, k, v, ints(keys), ints(firsts), table, max(queries), mask, window, row="step",
+                        interval=tuple(torch.cat([s[side] for s in spans]) for side in (0, 1)),
+                        tree=torch.cat([words_of(seen, words) for seen in trees_seen]) if kind == "tree" else None)()
+            for i, n in enumerate(keys):
+                a, b = firsts[i], firsts[i + 1]
+                o, lse = reference(q[a:b], keys_of(k, table, i, n), keys_of(v, table, i, n), mask, window, 0.0, spans[i], trees_seen[i])
+                blind = torch.isneginf(lse).all(0)
+                good += right(f"{kind} d{dim} {heads}:{heads_kv} pages of {rows}, {b - a} x {n} mask {mask} {window}", call.o[a:b], call.lse[:, a:b], o, lse) if not blind.all() else (
+                    bool((call.o[a:b] == 0).all() and torch.isneginf(call.lse[:, a:b]).all()))
+                total += 1
+    print(f"check, trees and intervals: {good} of {total} are right", flush=True)
+    return good == total
+
+
+def law_masks():
+    """Intervals that hide nothing and a chain give the bits of a causal mask; tokens with intervals of their own have the same bits in a prompt, in chunks and alone."""
+    torch.manual_seed(5)
+    good = total = 0
+    for dim, heads, heads_kv, rows in ((128, 32, 8, 5000), (64, 16, 2, 9000), (96, 12, 4, 5000)):
+        q, k, v = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
+        whole = Call(q, k, v, row="step")()
+        own = tuple(x[None] for x in random_intervals(rows, rows))
+        with_own = Call(q, k, v, row="step", interval=own)() if has_mask("interval", dim) else None
+
+        def compare(name, call, beside, low, high):
+            nonlocal good, total
+            ok = same(call.o.reshape(-1, heads, dim), beside.o[0, low:high]) and same(call.lse.reshape(heads, -1), beside.lse[0, :, low:high])
+            good, total = good + ok, total + 1
+            if not ok:
+                print(f"  differs: d{dim} {heads}:{heads_kv}: {name}, queries {low} to {high}", flush=True)
+
+        for i in range(60):
+            low = int(torch.randint(0, rows, ()))
+            high = min(rows, low + (1 if i < 10 else int(2 ** (torch.rand(()) * 11))))
+            part, lens, n = q[:, low:high].contiguous(), ints([high]), high - low
+            everything = torch.zeros(1, n, dtype=torch.int32, device=DEVICE), torch.full((1, n), 2**31 - 1, dtype=torch.int32, device=DEVICE)
+            if has_mask("tree", dim):
+                compare("a chain", Call(part, k, v, lens=lens, row="step", tree=chain(n, -(-n // 32))[None])(), whole, low, high)
+            if has_mask("interval", dim):
+                compare("intervals that hide nothing", Call(part, k, v, lens=lens, row="step", interval=everything)(), whole, low, high)
+                mine = tuple(x[:, low:high].contiguous() for x in own)
+                compare("intervals of its own", Call(part, k, v, lens=lens, row="step", interval=mine)(), with_own, low, high)
+    print(f"law, trees and intervals: {good} of {total} have the same bits", flush=True)
+    return good == total
+
+
 def has(dtype, dim):
     """Whether the family has a step of this head_dim over a cache of this type."""
     return any(name.startswith(f"fwd_bf16_{NARROW[dtype][1]}_d{dim}_") and f"__{family}_step_" in name for name in names())
@@ -257,7 +367,7 @@ def law(plain=LAW):
     torch.manual_seed(2)
     good = total = 0
     narrow_cases = ((*case, kv) for kv in NARROW for case in LAW_NARROW if has(kv, case[0]))
-    for dim, heads, heads_kv, rows, window, softcap, kv in (*((*case, None) for case in plain), *narrow_cases):
+    for dim, heads, heads_kv, rows, window, softcap, kv in (*((*case, None) for case in there(plain)), *narrow_cases):
         q, k16, v16 = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
         k, v = narrowed(k16, kv), narrowed(v16, kv)
         how = dict(mask=BAND if window else CAUSAL, window=(window - 1, 0) if window else (0, 0), softcap=softcap, row="step")
@@ -460,6 +570,27 @@ def masks(table, dims):
                           None if "softcap" in how else peer)
 
 
+def trees(table, dims):
+    for dim in dims:
+        heads, heads_kv = DIMS[dim]
+        for batch, queries, keys in ((batch, queries, keys) for batch in (1, 8) for queries in (8, 20, 64) for keys in (4096, 32768)):
+            k, v, pages = pages_of([keys] * batch, 64, heads_kv, dim)
+            q, how = random(batch, queries, heads, dim), dict(lens=ints([keys] * batch), table=pages, row="step")
+            seen = torch.eye(queries, dtype=torch.bool)
+            for i in range(1, queries):
+                seen[i] |= seen[(i - 1) // 2]
+            everything = torch.zeros(batch, queries, dtype=torch.int32, device=DEVICE), torch.full((batch, queries), keys, dtype=torch.int32, device=DEVICE)
+            calls = {"causal": Call(q, k, v, **how)}
+            if has_mask("tree", dim):
+                calls["tree"] = Call(q, k, v, tree=words_of(seen, -(-queries // 32)).expand(batch, -1, -1).contiguous(), **how)
+            if has_mask("interval", dim):
+                calls["intervals"] = Call(q, k, v, interval=everything, **how)
+            us, case = timed(list(calls.values())), f"d{dim} {batch} x {queries} x {keys} pages"
+            print(f"  {case:40} " + "  ".join(f"{name} {t:.1f} {t / us[0]:.3f}" for name, t in zip(calls, us)) + f"  {calls['causal'].row}", flush=True)
+            if table.file:
+                table.file.writelines(f"{case} {name},{call.row},{t:.2f}\n" for (name, call), t in zip(calls.items(), us))
+
+
 def narrow(table, dims):
     for dim in dims:
         heads, heads_kv = DIMS[dim]
@@ -523,7 +654,7 @@ def rows(table, dims):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", "masks", "narrow", "rows", []])
+    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", "masks", "trees", "narrow", "rows", []])
     parser.add_argument("--csv")
     parser.add_argument("--dims", default="128,64")
     parser.add_argument("--family", choices=list(TILES))
@@ -532,11 +663,12 @@ def main():
     family, forced = options.family or family, "step" if options.family else None
     parts, dims = options.parts or ["check", "law", "cliff", "mixed", "masks"], [int(d) for d in options.dims.split(",")]
     torch.set_grad_enabled(False)
-    for part, function in (("check", check), *([("check", check_narrow)] if has(torch.int8, 128) else []), ("law", law)):
+    for part, function in (("check", check), *([("check", check_narrow)] if has(torch.int8, 128) else []), ("law", law),
+                           *([("check", check_masks), ("law", law_masks)] if has_mask("tree", 128) else [])):
         if part in parts and not function():
             return 1
     table = Table(options.csv)
-    for part, function in (("rows", rows), ("narrow", narrow), ("mixed", mixed), ("masks", masks), ("cliff", cliff)):
+    for part, function in (("rows", rows), ("narrow", narrow), ("mixed", mixed), ("masks", masks), ("trees", trees), ("cliff", cliff)):
         if part in parts:
             function(table, dims)
     table.close()

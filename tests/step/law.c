@@ -377,6 +377,25 @@ static void beside_masks(void)
     window = 0;
 }
 
+/* The slots of all spans have no room in the workspace, and those of chunks of several spans have: intervals that hide
+ * nothing and a tree that is a chain leave as many units as the mask. */
+static void room(void)
+{
+    const struct span end = {1960, 2000};
+    uint32_t wanted[2];
+    open_gpu();
+    make_tokens(3);
+    run(&end, 1, 64, 2, &part);
+    memcpy(wanted, units, sizeof wanted);
+    for (int tree = 0; tree < 2; tree++) {
+        extra = tree ? CHAIN : ALL_SEEN;
+        run(&end, 1, 64, 2, &part);
+        EXPECT(wanted[0] > 4 && memcmp(wanted, units, sizeof wanted) == 0, "%u and %u units, the mask has %u and %u",
+               (unsigned)units[0], (unsigned)units[1], (unsigned)wanted[0], (unsigned)wanted[1]);
+    }
+    extra = PLAIN;
+}
+
 static void make_intervals(uint64_t seed)
 {
     struct rand r = rand_stream(seed, 4);
@@ -464,7 +483,7 @@ static const struct contract_case cases[] = {
 #if LAW_SM == 90
     {"strides", strides, 0},   {"dims", dims, 600},
 #else
-    {"beside_masks", beside_masks, 300}, {"intervals", intervals, 400},
+    {"beside_masks", beside_masks, 300}, {"intervals", intervals, 400}, {"room", room, 60},
 #endif
     {"prompt", prompt, 200},   {"far", far, 200},       {"shared_out", shared_out, 60},
     {"windows", windows, 400}, {"narrow", narrow, 600},
