@@ -227,7 +227,8 @@ static int32_t section_of_parts(int64_t part, int64_t parts, int64_t heads)
  * Exceptions, and the speed with each over that without it, on an H100 and an H200 (bench/results/
  * {h100,h200}_policies_2026-11-24.csv; the last line by peers_gpu.py, over FlashAttention-3, before and after):
  *
- *     twice as many heads, where each has a key head of its own: no mask, from 4096   0.99 to 1.04, mean 1.013
+ *     twice as many heads, where each has a key head of its own: no mask, 4096, 128   0.99 to 1.04, mean 1.013
+ *                                                                no mask, 4096, 64    0.78, 1.02; not taken
  *                                                                a mask, 8192, 128    1.03, 1.02
  *                                                                a mask, 8192, 64     1.05, 1.03
  *     at most 32 heads, of blocks that take several query heads of 64: no mask, 1024  1.35, 0.95
@@ -253,7 +254,7 @@ int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, int32_
     const int64_t fits = (INT64_C(1) << 22) / some / (int64_t)head_dim;
     const int64_t bound = masked ? 4096 / (int64_t)head_dim : (1 << 18) / (int64_t)head_dim / (int64_t)head_dim;
     const int64_t more = fits > bound ? fits : bound, less = fits > bound ? bound : fits;
-    const int64_t twice = shape->group == 1 && (masked ? 8192 <= some && some < 16384 : some >= 4096) ? 2 : 1;
+    const int64_t twice = shape->group == 1 && (masked ? 8192 <= some && some < 16384 : some >= 4096 && head_dim > 64) ? 2 : 1;
     const int64_t whole = twice * (!masked ? less : some < 4096 ? more : (some < 16384 ? 1 << 16 : 1 << 17) / some);
     const int64_t several = part_heads > 1 && head_dim <= 64 && whole > 32 ? 32 : whole;
     const int64_t wanted = window && span < some ? (1 << 16) / queries : several;

@@ -179,7 +179,7 @@ END_TEST
 /* What is measured to be best, or near it, on 132 multiprocessors: 16384 tokens of 2048 / head_dim heads. */
 START_TEST(sections_of_persistent_blocks)
 {
-    static const int32_t wanted[2][2][6] = {{{64, 64, 32, 32, 16, 8}, {16, 16, 16, 16, 8, 4}},
+    static const int32_t wanted[2][2][6] = {{{64, 64, 32, 16, 8, 4}, {16, 16, 16, 16, 8, 4}},
                                             {{128, 64, 64, 16, 16, 8}, {64, 32, 32, 16, 16, 8}}};
     for (int masked = 0; masked < 2; masked++)
         for (int wide = 0; wide < 2; wide++)
