@@ -5,7 +5,7 @@
 #define glint_cuda_maps_fit trapping_maps_fit
 #define glint_cuda_encode_maps trapping_encode_maps
 #define add add_dimension
-#include "tests/cuda/maps_copy.h"
+#include "lib/cuda/tensor_map.c"
 #undef add
 
 struct expected_map {

@@ -9,10 +9,10 @@
 --   ./bazelw run //tests:mutants -- --prepare                  compiles and times everything, and no more
 --
 -- Without Bazel, from the root of a checkout: lua5.4 tests/mutants/mutants.lua. Bazel is not asked for each mutant:
--- gcc compiles one file, links the programs that execute its line, the quick ones first, and stops at the first that
--- fails. An object that is the same byte by byte is no mutant. The generator's mutants are judged by its own tests
--- and by the golden kernels. known.lua has survivors that are equivalent or that change only speed, with the reason;
--- they are counted apart. Linux on x86-64 with gcc, make, gcov, Check and lua5.4.
+-- gcc compiles one file, links the programs that execute its line, first those that find much in little time, and stops
+-- at the first that fails. An object that is the same byte by byte is no mutant. The generator's mutants are judged by
+-- its own tests and by the golden kernels. known.lua has survivors that are equivalent or that change only speed, with
+-- the reason; they are counted apart. Linux on x86-64 with gcc, make, gcov, Check and lua5.4.
 local here = arg[0]:match("^(.*)/tests/mutants/[^/]*$") or "."
 package.path = here .. "/?.lua"
 local operators = require("tests.mutants.operators")
@@ -287,6 +287,20 @@ local function text_of(source)
   return texts[source]
 end
 
+-- How many of a file's mutants each program has killed, of those that it was asked: the next is asked of those first
+-- that are quick for what they find.
+local LINKING = 0.1 -- seconds
+local asked, killed = {}, {}
+local function learn(file, name, was_killed)
+  local key = file .. " " .. name
+  asked[key] = (asked[key] or 0) + 1
+  killed[key] = (killed[key] or 0) + (was_killed and 1 or 0)
+end
+local function share(file, name)
+  local key = file .. " " .. name
+  return ((killed[key] or 0) + 1) / ((asked[key] or 0) + 2)
+end
+
 -- Judges a mutant of C. Every object whose source is the file, or that includes it in quotes, is compiled with it.
 local function judge_c(m, programs, library, objects, facts, folder)
   must(("mkdir -p %s/%s %s/base"):format(folder, m.file:match("^(.*)/"), work))
@@ -327,11 +341,17 @@ local function judge_c(m, programs, library, objects, facts, folder)
     local fits = time and time <= tonumber(settings.most or 1000) and time > tonumber(settings.least or -1)
     if holds and fits and (not executing or executing[program.name] or included) then chosen[#chosen + 1] = program end
   end
-  table.sort(chosen, function(a, b) return facts.time[a.name] < facts.time[b.name] end)
+  local function worth(program) return share(m.file, program.name) / (facts.time[program.name] + LINKING) end
+  table.sort(chosen, function(a, b)
+    local x, y = worth(a), worth(b)
+    if x ~= y then return x > y end
+    return a.name < b.name
+  end)
   for _, program in ipairs(chosen) do
     local ok = link(program, folder .. "/program", replaced)
     if not ok then return "not compiled" end
     local passed, _, said = execute(program, folder .. "/program", math.ceil(10 + 8 * facts.time[program.name]))
+    learn(m.file, program.name, not passed)
     if not passed then return "killed", program.name, said end
   end
   return "survived", ("%d programs"):format(#chosen)

@@ -93,8 +93,14 @@ return function(run, work)
   local WORLD = list(tests(TEST, "contract", "world"), SUPPORT)
   local REFUSAL = list(tests(TEST, "contract", "refusal_oracle"), WORLD)
   local ORACLE = tests(FAST, "oracle", "half plain ref")
-  local CHECKS = list(tests(FAST, "checks", "accuracy check executors experiment far gradient_check intervals laws lengths logit ragged runner " ..
-    "special_values variant_checks"), ORACLE, SUPPORT, CASES)
+  local of_checks = {} -- all but what //tests/checks has targets of their own for
+  for _, source in ipairs(lines("ls tests/checks/*.c")) do
+    local name = source:match("([^/]*)%.c$")
+    if not (" backend_host differential harness_selftest host_memory stand_in variant_test "):find(" " .. name .. " ", 1, true) then
+      of_checks[#of_checks + 1] = name
+    end
+  end
+  local CHECKS = list(tests(FAST, "checks", table.concat(of_checks, " ")), ORACLE, SUPPORT, CASES)
   local CHECKABLE = list(tests(TEST, "checks", "variant_test host_memory backend_host"), CHECKS, POOL)
 
   local function but_probe(parts)
@@ -128,7 +134,7 @@ return function(run, work)
     program(name, parts, { arguments = ("tests/contract/%s.txt"):format(name) })
   end
   program("noted", list(tests(TEST, "contract", "noted made_up"), SUITE, but_probe(CORE)))
-  program("pool_steps", list(tests(TEST, "contract", "pool_steps"), SUITE))
+  for name in ("pool_steps pool_locks"):gmatch("%S+") do program(name, list(tests(TEST, "contract", name), SUITE)) end
   program("append_plans", list(object("tests/contract/append_plans.c", TEST), SUITE, CORE))
   program("plan_rule", list(object("tests/contract/plan_rule.c", TEST), CORE))
   for target in ("problem call"):gmatch("%a+") do
@@ -169,7 +175,8 @@ return function(run, work)
   local FAKE = list(tests(TEST, "cuda", "fake_driver fake_library fake_table"), CORE, CUDA)
   for name in ("devices_test fault_test launch_test maps_test policy_test sentences_test refusals_test selftest_test"):gmatch("%S+") do
     if exists(("tests/cuda/%s.c"):format(name)) then
-      program("cuda." .. name, list(tests(TEST, "cuda", name .. " launch_world"), SUPPORT, FAKE), { link = WRAP,
+      local flags = name == "maps_test" and TEST .. " -O0 -fsanitize=signed-integer-overflow -fsanitize-undefined-trap-on-error" or TEST
+      program("cuda." .. name, list(tests(flags, "cuda", name), tests(TEST, "cuda", "launch_world"), SUPPORT, FAKE), { link = WRAP,
         arguments = name == "sentences_test" and "tests/cuda/sentences.txt" or "" })
     end
   end
