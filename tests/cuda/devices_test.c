@@ -23,6 +23,8 @@ static const struct device_case device_cases[] = {
     {100, 232448, 0},
     {75, 65536, 0},
     {90, 65535, R(CAUSAL) | R(BOTH)}, /* as if it had too little shared memory */
+    {80, 163840, R(FUSED) | R(SPLIT) | R(MUCH_SHARED) | R(CAUSAL) | R(PLAIN) | R(CAPPED) | R(DECODE)}, /* as much as a row needs */
+    {80, 163839, R(FUSED) | R(SPLIT) | R(CAUSAL) | R(PLAIN) | R(CAPPED) | R(DECODE)},                  /* a byte less */
 };
 
 START_TEST(rows_of_a_device)
@@ -58,10 +60,10 @@ START_TEST(rows_of_a_device)
     ck_assert_uint_eq(info.variants_loaded, loaded);
     ck_assert_int_eq(info.cuda_device, 0);
     ck_assert_int_eq(info.driver_error, 0);
-    /* and that of glint_merge and glint_append; FAKE_LOCAL has that of FAKE_PLAIN, which it holds alone where that is
-     * not run */
+    /* and that of glint_merge and glint_append, but on sm_120; FAKE_LOCAL has that of FAKE_PLAIN, which it holds alone
+     * where that is not run */
     const int alone = (rows & R(PLAIN)) == 0 && (rows & R(BOTH)) != 0;
-    ck_assert_int_eq(fake.modules, (int)loaded + 1 + alone);
+    ck_assert_int_eq(fake.modules, (int)loaded + (c->sm < 120) + alone);
     close_clean(context);
     ck_assert_int_eq(fake_held(), 0);
 }
@@ -71,6 +73,75 @@ static const struct {
     int device;
     const char *causal, *both;
 } image_cases[] = {{80, "80", NULL}, {86, "86", NULL}, {87, "87", NULL}, {89, "86", NULL}, {90, "90", "90a"}, {91, "90", "90"}};
+
+/* Whichever rows a device runs, the table's first one or later ones alone: where opening fails, at any call, all that is
+ * held is given back, in the context that it is of. */
+START_TEST(opening_fails_on_each_device)
+{
+    const struct device_case *c = &device_cases[_i];
+    bool hit = c->rows != 0;
+    for (int entry = 0; entry < FAKE_ENTRIES && c->rows != 0; entry++, hit = true)
+        for (unsigned at = 1; hit; at++) {
+            struct glint_context *context = NULL;
+            fake_reset();
+            fake.device[0] = (struct fake_device){c->sm, 7, c->shared_bytes};
+            fake.fault_entry = entry, fake.fault_at = at, fake.fault_result = 999;
+            const enum glint_status status = open_at(0, GLINT_DEVICE_CUDA, 0, &context);
+            hit = fake.calls[entry] >= at;
+            ck_assert_int_eq(status, hit ? GLINT_DRIVER_ERROR : GLINT_OK);
+            fake.fault_entry = hit ? entry : -1; /* where a context cannot be made current, modules go all the same */
+            if (!hit)
+                close_clean(context);
+            ck_assert_msg(fake.misuse == 0, "sm %d, %s call %u: %s", c->sm, fake_symbol(entry), at, fake.first_misuse);
+            ck_assert_int_eq(fake_held(), 0);
+            ck_assert(fake_context_restored());
+        }
+}
+END_TEST
+
+/* Of rows with one key, those of the newer family are taken first. */
+START_TEST(ranks)
+{
+    extern const struct glint_family glint_family_sm80, glint_family_sm90a;
+    ck_assert_uint_eq(glint_family_sm80.rank, 80);
+    ck_assert_uint_eq(glint_family_sm90a.rank, 90);
+}
+END_TEST
+
+/* A device with rows, for which the table has no images of glint_merge and glint_append: either says so, and what has
+ * nothing to do is done. */
+START_TEST(without_rows_of_calls)
+{
+    struct call c;
+    struct glint_merge merge = GLINT_MERGE_INIT;
+    fake_reset();
+    fake.device[0] = (struct fake_device){120, 7, 101376};
+    struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
+    prepare_as(&c, context, GLINT_FORWARD, GLINT_BF16, 64, 1, 3, 70, 2, 1, GLINT_MASK_NONE);
+    const struct glint_tensors *const t = &c.tensors;
+    const struct glint_part part = {t->q, t->lse, c.problem.q, {6, 3, 1}, GLINT_BF16, 0};
+    merge.dtype = GLINT_BF16;
+    merge.parts = 1, merge.part = &part;
+    merge.batch = 1, merge.heads = 2, merge.seqlen = 3, merge.head_dim = 64;
+    merge.o = t->o, merge.lse = (float *)(void *)t->dq;
+    merge.o_strides = c.problem.o, merge.lse_strides = part.lse_strides;
+    const struct glint_append append = {.struct_size = sizeof append,
+                                        .dtype = GLINT_BF16,
+                                        .k = t->dk,
+                                        .v = t->dv,
+                                        .k_strides = c.problem.dk,
+                                        .v_strides = c.problem.dv};
+    const struct glint_tensors cache = {.struct_size = sizeof cache, .k = t->k, .v = t->v};
+    ck_assert_int_eq(glint_merge(context, &merge, NULL), GLINT_NOT_ON_DEVICE);
+    ck_assert_int_eq(glint_append(&c.plan, &append, &cache, NULL), GLINT_NOT_ON_DEVICE);
+    merge.seqlen = 0;
+    ck_assert_int_eq(glint_merge(context, &merge, NULL), GLINT_OK);
+    ck_assert_uint_eq(fake.launches, 0);
+    ck_assert_int_eq(glint_forward(&c.plan, t, NULL, 0, NULL), GLINT_OK);
+    close_clean(context);
+    ck_assert_int_eq(fake_held(), 0);
+}
+END_TEST
 
 /* Of several images that run, the one made for the nearest architecture. */
 START_TEST(which_image)
@@ -146,6 +217,13 @@ START_TEST(which_device)
     close_clean(context);
     ck_assert_int_eq(open_at(0, GLINT_DEVICE_CUDA_CURRENT, 0, &context), GLINT_NO_KERNEL_IMAGE);
     ck_assert_int_eq(fake_held(), 0);
+
+    fake_reset(); /* automatic: no device has a kernel, and no other is asked for */
+    fake.devices = 3;
+    for (int i = 0; i < 3; i++)
+        fake.device[i].sm = 75;
+    close_clean(must_open(0, GLINT_DEVICE_AUTO, 0));
+    ck_assert_uint_eq(fake.calls[FAKE_device_get], 3);
 }
 END_TEST
 
@@ -212,7 +290,7 @@ START_TEST(older_drivers)
     fake_reset();
     fake.symbol_missing = driver_cases[_i].symbol;
     struct glint_context *context = must_open(0, GLINT_DEVICE_CUDA, 0);
-    const unsigned lacks = driver_cases[_i].lacks | R(ONLY_120) | R(LOCAL);
+    const unsigned lacks = driver_cases[_i].lacks | R(ONLY_120) | R(LOCAL) | R(OF_CPU);
     for (uint32_t i = 0; i < glint_variants_count; i++)
         ck_assert_int_eq(glint_variant_available(context, i), lacks >> i & 1 ? GLINT_NOT_ON_DEVICE : GLINT_OK);
     prepare_as(&c, context, GLINT_FORWARD, GLINT_F16, 128, 1, 128, 64, 1, 1, GLINT_MASK_NONE);
@@ -312,6 +390,9 @@ END_TEST
 static void add(TCase *tcase)
 {
     ADD_TABLE(tcase, rows_of_a_device, device_cases);
+    ADD_TABLE(tcase, opening_fails_on_each_device, device_cases);
+    tcase_add_test(tcase, ranks);
+    tcase_add_test(tcase, without_rows_of_calls);
     ADD_TABLE(tcase, which_image, image_cases);
     tcase_add_test(tcase, which_device);
     tcase_add_test(tcase, everything_is_loaded_at_init);

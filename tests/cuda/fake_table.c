@@ -34,6 +34,7 @@ static const struct fake_image causal_90 = IMAGE(90, gpu_call, 0, "causal", "cau
 /* Two rows have it. */
 static const struct fake_image plain_80 = IMAGE(80, gpu_call, 1, "local", "plain");
 static const struct fake_image plain_90 = IMAGE(90, gpu_call, 1, "local", "plain");
+static const struct fake_image behind_100 = IMAGE(100, gpu_call, 0, "plain");
 static const struct fake_image capped_80 = IMAGE(80, gpu_call, 0, "capped");
 static const struct fake_image capped_90 = IMAGE(90, gpu_call, 0, "capped");
 
@@ -44,16 +45,16 @@ static const struct fake_image maps_backward_90a =
 static const struct fake_image both_90 = IMAGE(90, gpu_call, 0, "both");
 static const struct fake_image both_90a = IMAGE(90a, gpu_call, 0, "both");
 
+/* There are none for sm_120. */
 #define ROWS_ENTRIES "glint_merge_rows", "glint_append_rows", "glint_append_narrow_rows"
 static const struct fake_image rows_80 = IMAGE(80, merge_params, 0, ROWS_ENTRIES);
 static const struct fake_image rows_87 = IMAGE(87, merge_params, 0, ROWS_ENTRIES);
 static const struct fake_image rows_90 = IMAGE(90, merge_params, 0, ROWS_ENTRIES);
-static const struct fake_image rows_120 = IMAGE(120, merge_params, 0, ROWS_ENTRIES);
 
 /* Places in the tables of images, launches and maps: an element a byte. */
 struct image_places {
-    char fused[2], split[2], decode[2], only[1], much[2], causal[4], plain[2], capped[2], maps_forward[1], maps_both[1],
-        maps_backward[1], both[2], rows[4];
+    char fused[2], split[2], decode[2], only[1], much[2], causal[4], plain[2], capped[2], behind[1], maps_forward[1], maps_both[1],
+        maps_backward[1], both[2], rows[3];
 };
 struct launch_places {
     char fused[3], split[12], decode[4], only[1], much[1], causal[3], plain[1], capped[1], local[1], maps_forward[1], maps_both[2],
@@ -72,14 +73,15 @@ struct map_places {
     I(decode, 0, 80) I(decode, 1, 90) \
     I(only, 0, 120) \
     I(much, 0, 80) I(much, 1, 90) \
-    I(causal, 0, 80) I(causal, 1, 86) I(causal, 2, 87) I(causal, 3, 90) \
+    I(causal, 0, 86) I(causal, 1, 80) I(causal, 2, 87) I(causal, 3, 90) \
     I(plain, 0, 80) I(plain, 1, 90) \
     I(capped, 0, 80) I(capped, 1, 90) \
+    I(behind, 0, 100) \
     I(maps_forward, 0, 90a) \
     I(maps_both, 0, 90a) \
     I(maps_backward, 0, 90a) \
     I(both, 0, 90) I(both, 1, 90a) \
-    I(rows, 0, 80) I(rows, 1, 87) I(rows, 2, 90) I(rows, 3, 120)
+    I(rows, 0, 80) I(rows, 1, 87) I(rows, 2, 90)
 /* clang-format on */
 #define ARCH(name, at, arch) [FIRST(image, name) + (at)] = {#arch},
 const struct glint_gpu_image glint_gpu_images[] = {IMAGES(ARCH)};
@@ -183,6 +185,7 @@ const struct glint_gpu_kernel glint_gpu_kernels[] = {
     [FAKE_KERNEL_MAPS_BACKWARD] = {KERNEL("maps", SPLIT, maps_backward), IMAGES_OF(maps_backward), MAPS_OF(maps_backward),
                                    .row_dim = 128, .zero_words = 65},
     [FAKE_KERNEL_BOTH] = {KERNEL("both", FORWARD, both), IMAGES_OF(both)},
+    [FAKE_KERNEL_BEHIND] = {KERNEL("plain", FORWARD, plain), IMAGES_OF(behind)},
     [FAKE_KERNEL_CLUSTERS] = {KERNEL("clusters", FORWARD, clusters)},
     [FAKE_KERNEL_KEYS] = {KERNEL("keys", FUSED, keys), .row_dim = 64},
     [FAKE_KERNEL_PERSISTENT] = {KERNEL("persistent", FUSED, persistent), .row_dim = 128},
@@ -212,9 +215,12 @@ enum {
 };
 extern const struct glint_family glint_family_sm80;
 extern const struct glint_family glint_family_sm90a;
-enum { SM80, SM90A };
-const struct glint_family *const glint_families[] = {&glint_family_sm80, &glint_family_sm90a};
-const struct glint_variant glint_variants[] = {
+extern const struct glint_family glint_family_cpu;
+enum { SM80, SM90A, CPU };
+const struct glint_family *const glint_families[] = {&glint_family_sm80, &glint_family_sm90a, &glint_family_cpu};
+/* One row more than are counted: nobody may look at it. sm_100 would run it. */
+const struct glint_variant glint_variants[FAKE_ROWS + 1] = {
+    [FAKE_ROWS] = ROW("fwd_f16_d64_behind_the_table", GLINT_FORWARD, GLINT_F16, 0, 64, 128, 64, BEHIND, SINKS, 0),
     [FAKE_MAPS_BACKWARD] =
         HOPPER("bwd_bf16_d128_none__sm90a_m64n128", GLINT_BACKWARD, GLINT_BF16, 0, 128, 64, 128, MAPS_BACKWARD, RAGGED, LENGTHS),
     [FAKE_FUSED] = ROW("bwd_f16_d64_causal__sm80_m64n128", GLINT_BACKWARD, GLINT_F16, 1, 64, 64, 128, FUSED, SINKS, 0),
@@ -236,10 +242,20 @@ const struct glint_variant glint_variants[] = {
     [FAKE_CAPPED] = ROW("fwd_f16_d64_none_softcap__sm80_m128n64", GLINT_FORWARD, GLINT_F16, GLINT_FEATURE_SOFTCAP, 64, 128, 64,
                         CAPPED, SINKS, LENGTHS | RAGGED | PAGES | RAGGED_PAGES),
     [FAKE_LOCAL] = ROW("fwd_f32_d64_none__sm80_m64n64", GLINT_FORWARD, GLINT_F32, 0, 64, 64, 64, LOCAL, SINKS, 0),
+    [FAKE_OF_CPU] = {.name = "fwd_f32_d1016_none__cpu_x86_64_m64n96",
+                     .pass = GLINT_FORWARD,
+                     .dtype = GLINT_F32,
+                     .head_dim = 1016,
+                     .tile_m = 64,
+                     .tile_n = 96,
+                     .isa = GLINT_ISA_X86_64,
+                     .alignment_bytes = 4,
+                     .family = CPU,
+                     .kernel = FAKE_KERNEL_PLAIN},
 };
 const uint32_t glint_variants_count = FAKE_ROWS;
 
 void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
-    (void)kernel, (void)phase, (void)call, (void)scratch, (void)task; /* the table has no row of the CPU */
+    (void)kernel, (void)phase, (void)call, (void)scratch, (void)task; /* the CPU's row computes nothing */
 }

@@ -18,6 +18,7 @@ enum fake_row {
     FAKE_PLAIN,         /* forward, no mask: sm_80 and sm_90 */
     FAKE_CAPPED,        /* forward, no mask, a softcap: sm_80 and sm_90 */
     FAKE_LOCAL,         /* forward, f32, uses local memory: sm_80 and sm_90 */
+    FAKE_OF_CPU,        /* forward, f32, of the CPU, with the number that FAKE_PLAIN's kernel has among a GPU's */
     FAKE_ROWS
 };
 
@@ -36,6 +37,7 @@ enum fake_kernel {
     FAKE_KERNEL_MAPS_BOTH,
     FAKE_KERNEL_MAPS_BACKWARD,
     FAKE_KERNEL_BOTH,
+    FAKE_KERNEL_BEHIND, /* of a row behind the table */
     /* no row has these */
     FAKE_KERNEL_CLUSTERS,   /* forward, clusters of four */
     FAKE_KERNEL_KEYS,       /* fused, without a grid over the queries */

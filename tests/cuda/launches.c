@@ -93,8 +93,8 @@ const struct glint_gpu_launch glint_gpu_launches[] = {
     {K(128, 384), .blocks_per_sm = 1, .lengths = 2},
     /* 36: forward, persistent, in clusters */
     {Q(128), .blocks_per_sm = 1, .cluster = 2},
-    {Q(128), .blocks_per_sm = 1, .lengths = 1},
-    {Q(128), .blocks_per_sm = 1, .lengths = 2},
+    {Q(128), .dependent = 1, .lengths = 1},
+    {Q(128), .blocks_per_sm = 1, .dependent = 1, .lengths = 2},
     /* 39: forward, a block a tile */
     {Q(64)},
     {Q(64), .lengths = 1},
@@ -188,6 +188,7 @@ enum {
     CAUSAL = GLINT_FEATURE_RIGHT_BOUND,
     BAND = GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_LEFT_BOUND,
     INTERVAL = BAND | GLINT_FEATURE_INTERVALS,
+    TREE = INTERVAL | GLINT_FEATURE_TREE,
     TENSOR = GLINT_FEATURE_BIAS,
     LENGTHS = GLINT_TAKES_LENGTHS,
     RAGGED = GLINT_TAKES_RAGGED,
@@ -204,6 +205,7 @@ const struct glint_variant glint_variants[] = {
     ROW("bwd_bf16_d128_none__sm90a_fused_m64n128", BACKWARD, BF16, 0, 128, 64, 128, 0, LENGTHS | RAGGED, SM90A, PERSISTS),
     ROW("bwd_bf16_d32_causal_tensor__sm80_split_m32n32", BACKWARD, BF16, CAUSAL | TENSOR, 32, 32, 32, 0, RAGGED, SM80, SPLIT_BIAS),
     ROW("bwd_bf16_d64_band__sm90a_fused_m128n128", BACKWARD, BF16, BAND, 64, 128, 128, 0, LENGTHS | RAGGED, SM90A, PERSISTS_64),
+    ROW("bwd_bf16_d64_none__sm90a_fused_m128n128", BACKWARD, BF16, 0, 64, 128, 128, 0, LENGTHS | RAGGED, SM90A, PERSISTS_64),
     ROW("bwd_f16_d128_causal__sm80_fused_m64n128", BACKWARD, F16, CAUSAL, 128, 64, 128, 0, 0, SM80, FUSED),
     ROW("bwd_f16_d128_none__sm80_fused_m64n128", BACKWARD, F16, 0, 128, 64, 128, 0, 0, SM80, FUSED),
     ROW("bwd_f16_d64_none__sm80_split_m64n64", BACKWARD, F16, 0, 64, 64, 64, 0, LENGTHS | RAGGED, SM80, SPLIT),
@@ -220,6 +222,9 @@ const struct glint_variant glint_variants[] = {
         STEP_THREE),
     ROW("fwd_bf16_d64_causal__sm80_step_s128_m64n128", FORWARD, BF16, CAUSAL, 64, 64, 128, 0, LENGTHS | RAGGED | PAGES, SM80,
         STEP_TWO),
+    ROW("fwd_bf16_d64_interval__sm80_step_s128_m64n128", FORWARD, BF16, INTERVAL, 64, 64, 128, 0, LENGTHS | RAGGED | PAGES, SM80,
+        STEP_TWO),
+    ROW("fwd_bf16_d64_tree__sm80_step_s128_m64n64", FORWARD, BF16, TREE, 64, 64, 64, 0, LENGTHS | RAGGED | PAGES, SM80, STEP_TWO),
     ROW("fwd_f16_d64_causal__sm90a_short_m64n64", FORWARD, F16, CAUSAL, 64, 64, 64, 0, LENGTHS | RAGGED | PAGES, SM90A, MAPS_SHORT),
     ROW("fwd_f32_d64_causal__sm80_m64n64", FORWARD, F32, CAUSAL, 64, 64, 64, 0, LENGTHS | RAGGED | PAGES, SM80, PLAIN),
 };
@@ -265,6 +270,8 @@ static const struct extents shapes[] = {
     {64, 64, 64, 1 << 16, 1 << 16, 0, 0},
     {8, 8, 8, 1 << 28, 64, 0, 0},
     {1 << 12, 4, 4, 64, 1 << 28, 0, 0},
+    {1 << 20, 64, 64, 0, 0, 1, 0},
+    {1, 1, 1, 3, 4096, 0, 0},
 };
 
 /* Where arrays begin, in words, and where the last one ends. */
@@ -281,7 +288,7 @@ static void put_plan(FILE *out, const struct glint_variant *v, const struct glin
     struct glint_cuda_plan own;
     memcpy(&own, plan->word, sizeof own);
     fprintf(out, " bytes %zu blocks", plan->workspace_bytes);
-    for (uint32_t i = 0; i < kernel->launch_count; i++)
+    for (uint32_t i = 0; i < GLINT_GPU_MAX_LAUNCHES; i++)
         if (own.blocks[i] > 0)
             fprintf(out, " %u:%u", i, own.blocks[i]);
     fprintf(out, " section %d words %u", own.shape.section, own.words);
@@ -334,17 +341,21 @@ static bool takes(const struct glint_variant *v, uint32_t lengths, bool paged)
     return (needs & ~(uint32_t)v->takes) == 0;
 }
 
-/* The number-th problem of the row; false where the row does not take it, or it is too large. */
-static bool problem_of(const struct glint_variant *v, const struct extents *e, size_t number, struct glint_problem *p)
+/* The number-th problem of the row, which may be too large for addresses; false where the row does not take it. */
+static bool any_problem_of(const struct glint_variant *v, const struct extents *e, size_t number, struct glint_problem *p)
 {
-    struct glint_fault fault;
     if (!takes(v, e->lengths, e->page_rows > 0))
         return false;
     glint_problem_bshd(p, (enum glint_dtype)v->dtype, e->batch, e->seqlen_q, e->seqlen_k, e->heads_q, e->heads_kv, v->head_dim);
     p->mask = glint_mask_of(v);
     if ((v->features & GLINT_FEATURE_LEFT_BOUND) != 0)
         p->window_left = number % 3 == 0 ? GLINT_UNBOUNDED : number % 3 == 1 ? 127 : 4095, p->window_right = (int64_t)number % 2;
-    p->intervals = (v->features & GLINT_FEATURE_INTERVALS) != 0;
+    p->tree = (v->features & GLINT_FEATURE_TREE) != 0;
+    p->intervals = (v->features & GLINT_FEATURE_INTERVALS) != 0 && (p->tree == 0 || number % 2 == 0);
+    if (p->intervals != 0 && number % 4 != 0) { /* beside one side of a window, or none */
+        p->mask = number % 4 == 1 ? GLINT_MASK_NONE : p->tree != 0 ? p->mask : GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+        p->window_left = p->mask == GLINT_MASK_BAND_BOTTOM_RIGHT ? GLINT_UNBOUNDED : 0, p->window_right = 0;
+    }
     p->kv_dtype = v->kv_dtype;
     p->kv_scales = v->kv_dtype == 0 ? GLINT_SCALES_NONE : number % 2 == 0 ? GLINT_SCALES_HEAD : GLINT_SCALES_ROW;
     p->sinks = number % 3 != 1;
@@ -361,7 +372,14 @@ static bool problem_of(const struct glint_variant *v, const struct extents *e, s
         p->bias = (struct glint_bias_strides){number % 3 == 0 ? p->heads_q * of_head : 0, number % 5 == 1 ? 0 : of_head,
                                               number % 5 == 2 ? 0 : p->seqlen_k, number % 5 == 3 ? 0 : 1};
     }
-    return glint_check_problem(p, (enum glint_pass)v->pass, &fault) == GLINT_OK;
+    return true;
+}
+
+/* The same; false also where it is too large. */
+static bool problem_of(const struct glint_variant *v, const struct extents *e, size_t number, struct glint_problem *p)
+{
+    struct glint_fault fault;
+    return any_problem_of(v, e, number, p) && glint_check_problem(p, (enum glint_pass)v->pass, &fault) == GLINT_OK;
 }
 
 static void put_problem(FILE *out, const struct glint_problem *p, const char *plan)
@@ -424,6 +442,177 @@ static void put_maps(FILE *out, const struct glint_variant *v, const struct glin
                 step.group, step.heads, step.parts, step.block_queries, step.blocks, step.partial_rows, step.own_plan,
                 (void *)step.plan, (void *)step.partial);
     }
+}
+
+/* ---- what a call gives to the kernels ---- */
+
+static FILE *given_to;
+static const struct glint_gpu_kernel *given_kernel;
+static bool given_bias, given_first;
+
+static void put_view(const char *name, const struct glint_gpu_view *v)
+{
+    fprintf(given_to, " %s %p by %" PRId64 " %" PRId64 " %" PRId64, name, v->address, v->batch, v->head, v->row);
+}
+
+static void put_shape(const struct glint_gpu_shape *s)
+{
+    fprintf(given_to, " shape %d %d %d %d %d %d %d %d %a %a %d", s->batch, s->heads_q, s->heads_kv, s->group, s->seqlen_q,
+            s->seqlen_k, s->mask_offset, s->section, (double)s->softmax_scale, (double)s->scale_log2, s->mask_first);
+}
+
+static void put_sequences(const struct glint_gpu_sequences *s)
+{
+    fprintf(given_to, " sequences %p %p %p %p %p %d %d %d %d %d %d %d %d", (const void *)s->first_q, (const void *)s->first_k,
+            (const void *)s->seqlens_q, (const void *)s->seqlens_k, (void *)s->fault, s->rows_q, s->rows_k, s->bottom_right,
+            s->left, s->right, s->bound_q, s->bound_k, s->section_keys);
+}
+
+static void put_pages(const struct glint_gpu_pages *p)
+{
+    fprintf(given_to, " pages %p %d %d %d", (const void *)p->table, p->count, p->per_sequence, p->shift);
+}
+
+static void put_bias(const struct glint_gpu_bias *b, const struct glint_gpu_bias_tensor *t)
+{
+    fprintf(given_to, " slopes %p %d %d", (const void *)b->slopes, b->from_end, b->diagonal);
+    if (given_bias)
+        fprintf(given_to, " bias %p %p by %" PRId64 " %" PRId64 " %" PRId64 " %" PRId64 " narrow %d", t->address, t->gradient,
+                t->batch, t->head, t->query, t->key, t->narrow);
+    if (given_bias && t->gradient != NULL)
+        fprintf(given_to, " of %d in %d to %p", t->tiles, t->parts, (void *)t->sums);
+}
+
+static void put_call(const struct glint_gpu_biased_call *biased, bool backward, bool lengths)
+{
+    const struct glint_gpu_call *const c = &biased->base;
+    put_view("q", &c->q), put_view("k", &c->k), put_view("v", &c->v), put_view("o", &c->o);
+    put_shape(&c->shape), put_sequences(&c->sequences), put_bias(&c->bias, &biased->tensor);
+    if (backward && lengths)
+        fprintf(given_to, " units %p %u", (void *)c->units.unit, c->units.first);
+    else
+        put_pages(&c->pages);
+    fprintf(given_to, " lse %p sinks %p cap %a %a words %p blocks", (void *)c->lse, (const void *)c->sinks, (double)c->score_ratio,
+            (double)c->score_limit, (void *)c->words);
+    for (int i = 0; i < GLINT_CALL_GRIDS; i++)
+        fprintf(given_to, " %u", c->blocks[i]);
+    fprintf(given_to, " keys %p %p rows %p bounds %p", (const void *)c->key_begin, (const void *)c->key_end,
+            (const void *)c->row_keys, (const void *)c->block_keys);
+    if (!backward)
+        return;
+    put_view("dout", &c->dout), put_view("dq", &c->dq), put_view("dk", &c->dk), put_view("dv", &c->dv);
+    fprintf(given_to, " padded %" PRId64 " at %p %p %p %p parts %d of %d at %p %p dsinks %p dlse %p", c->padded_q,
+            (void *)c->lse_log2, (void *)c->delta, (void *)c->dq_sum, (void *)c->turn, c->parts, c->part_heads, (void *)c->key_sum,
+            (void *)c->key_turn, (void *)c->dsinks, (const void *)c->dlse);
+}
+
+static void put_decode(const struct glint_decode_params *d)
+{
+    put_view("q", &d->q), put_view("k", &d->k), put_view("v", &d->v), put_view("o", &d->o);
+    put_shape(&d->shape), put_sequences(&d->sequences), put_pages(&d->pages), put_bias(&d->bias, &d->tensor);
+    fprintf(given_to,
+            " lse %p sinks %p cap %a %a decode %d %d %d %d %d %d %u %u at %p %p scales %p %p %" PRId64 " %" PRId64 " %" PRId64,
+            (void *)d->lse, (const void *)d->sinks, (double)d->score_ratio, (double)d->score_limit, d->rows, d->row_tiles, d->range,
+            d->parts, d->level, d->entries, d->items, d->blocks, (void *)d->partial_o, (void *)d->partial_rows,
+            (const void *)d->scales.k, (const void *)d->scales.v, (int64_t)d->scales.unit, (int64_t)d->scales.head,
+            (int64_t)d->scales.row);
+    fprintf(given_to, " keys %p %p tree %p logits %p", (const void *)d->key_begin, (const void *)d->key_end,
+            (const void *)d->tree_bits, (void *)d->max_logit);
+}
+
+static void put_launch(unsigned blocks, unsigned threads, unsigned bytes, void *stream, void **parameters)
+{
+    fprintf(given_to, " [%u x %u, %u bytes, stream %p]", blocks, threads, bytes, stream);
+    if (!given_first)
+        return;
+    given_first = false;
+    if (given_kernel->strategy == GLINT_GPU_DECODE)
+        put_decode(parameters[0]);
+    else
+        put_call(parameters[0], given_kernel->strategy != GLINT_GPU_FORWARD && given_kernel->strategy != GLINT_GPU_STEP,
+                 given_kernel->map_count > 0 && ((const struct glint_gpu_call *)parameters[0])->units.unit != NULL);
+}
+
+static glint_cu_result launched(glint_cu_function function, unsigned x, unsigned y, unsigned z, unsigned threads,
+                                unsigned threads_y, unsigned threads_z, unsigned bytes, glint_cu_stream stream, void **parameters,
+                                void **extra)
+{
+    (void)function, (void)extra;
+    if (y != 1 || z != 1 || threads_y != 1 || threads_z != 1)
+        fprintf(given_to, " of %u %u %u %u", y, z, threads_y, threads_z);
+    put_launch(x, threads, bytes, stream, parameters);
+    return 0;
+}
+
+static glint_cu_result launched_ex(const struct CUlaunchConfig_st *given, glint_cu_function function, void **parameters,
+                                   void **extra)
+{
+    const struct glint_cu_launch_config *const c = (const void *)given;
+    (void)function, (void)extra;
+    for (unsigned i = 0; i < c->attribute_count; i++)
+        fprintf(given_to, " attribute %u %u", c->attributes[i].id, c->attributes[i].value[0]);
+    put_launch(c->grid[0], c->block[0], c->shared_bytes, c->stream, parameters);
+    return 0;
+}
+
+static glint_cu_result words_set(glint_cu_address to, unsigned value, size_t words, glint_cu_stream stream)
+{
+    fprintf(given_to, " [%zu words at %p are %x, stream %p]", words, (void *)(uintptr_t)to, value, (void *)stream);
+    return 0;
+}
+
+static glint_cu_result nothing_current(glint_cu_context *context)
+{
+    *context = NULL; /* which is the fake's own context */
+    return 0;
+}
+
+static glint_cu_result no_map(struct CUtensorMap_st *map, unsigned int type, uint32_t rank, void *address, const uint64_t *extents,
+                              const uint64_t *strides, const uint32_t *box, const uint32_t *steps, unsigned int interleave,
+                              unsigned int swizzle, unsigned int l2, unsigned int fill)
+{
+    (void)map, (void)type, (void)rank, (void)address, (void)extents, (void)strides, (void)box, (void)steps, (void)interleave;
+    (void)swizzle, (void)l2, (void)fill;
+    return 0;
+}
+
+static void put_given(FILE *out, const struct glint_variant *v, struct glint_problem *p, size_t number)
+{
+    static _Alignas(64) unsigned char state[1 << 14];
+    struct glint_cuda *const cuda = (void *)state;
+    struct glint_context context = {.state = cuda};
+    struct glint_family_plan family = {0};
+    struct glint_plan plan = {.pass = v->pass, .variant = (uint32_t)(v - glint_variants)};
+    struct glint_tensors t = GLINT_TENSORS_INIT;
+    if (sizeof state < glint_cuda_size())
+        abort();
+    p->softcap = number % 2 == 0 ? 20 : 0, p->softmax_scale = number % 3 == 0 ? -0.25f : 0.125f;
+    p->diagonal = number % 5 == 0 ? -7 : INT64_C(1) << (number % 40);
+    if (!glint_cuda_plan(v, p, 132, &family))
+        return;
+    plan.problem = *p;
+    memcpy(plan.internal, family.word, sizeof family.word);
+    /* all that there may be, as far as the members of unions go */
+#define AT(n) ((void *)(uintptr_t)((uint64_t)(n) << 20))
+    const bool backward = v->pass == GLINT_BACKWARD;
+    t.q = AT(1), t.k = AT(2), t.v = AT(3), t.o = AT(4), t.lse = AT(5), t.sinks = AT(6), t.first_q = AT(7), t.first_k = AT(8);
+    t.seqlens_q = AT(9), t.seqlens_k = AT(10), t.fault = AT(11), t.page_table = AT(12), t.k_scale = AT(13), t.v_scale = AT(14);
+    t.key_begin = AT(15), t.key_end = AT(16), t.alibi_slopes = AT(17), t.bias = AT(18);
+    t.max_logit = backward ? NULL : AT(19), t.tree_bits = backward ? NULL : AT(20);
+    if (backward)
+        t.dout = AT(21), t.dq = AT(22), t.dk = AT(23), t.dv = AT(24), t.dsinks = AT(25), t.dlse = AT(26);
+    t.dbias = p->dbias != 0 ? AT(27) : NULL;
+    p->max_logit = plan.problem.max_logit = !backward && number % 7 == 0;
+    memset(state, 0, sizeof state);
+    cuda->sm = number % 4 == 1 ? 89 : 90;
+    cuda->driver.context_current = nothing_current, cuda->driver.launch = launched;
+    cuda->driver.launch_ex = number % 4 == 2 ? NULL : launched_ex;
+    cuda->driver.memory_set_words = words_set, cuda->driver.tensor_map_encode = no_map;
+    given_to = out, given_kernel = glint_gpu_kernel_of(v), given_bias = p->bias_dtype != 0, given_first = true;
+    fprintf(out, "        given:");
+    const enum glint_status status = glint_cuda_run(&context, v, &plan, &t, family.workspace_bytes > 0 ? AT(1000) : NULL, AT(2000));
+    fprintf(out, " %s\n", status == GLINT_OK ? "" : glint_status_name(status));
+#undef AT
 }
 
 /* What glint_explain has to say of the row's plan beside what all rows have. */
@@ -495,6 +684,94 @@ static void put_refusals(FILE *out, const struct glint_variant *v)
     }
 }
 
+/* Whether a row takes strides that lie beside the largest that a map holds: of each tensor and dimension, where an
+ * extent is one and where it is more. */
+static void put_far(FILE *out, const struct glint_variant *v)
+{
+    uint32_t sum = 2166136261u, refused = 0; /* FNV-1a */
+    for (int extent = 0; extent < 8; extent++)
+        for (int tensor = 0; tensor < 4; tensor++)
+            for (int dimension = 0; dimension < 3; dimension++)
+                for (int power = 33; power <= 41; power++)
+                    for (int beside = -16; beside <= 16; beside += 16) {
+                        const int64_t heads = (extent & 2) == 0 ? 1 : 40;
+                        const struct extents e = {
+                            extent & 1 ? 3 : 1, heads, heads == 1 ? 1 : 5, extent & 4 ? 5 : 1, extent & 4 ? 70 : 1, 0, 0};
+                        struct glint_problem p;
+                        struct glint_fault fault = {.field = "", .part = NULL};
+                        if (!problem_of(v, &e, 2, &p))
+                            continue;
+                        struct glint_strides *const s = tensor == 0 ? &p.q : tensor == 1 ? &p.k : tensor == 2 ? &p.v : &p.o;
+                        int64_t *const stride = dimension == 0 ? &s->batch : dimension == 1 ? &s->head : &s->row;
+                        *stride = (INT64_C(1) << power) + beside;
+                        const enum glint_status status = glint_family_of(v)->fits(v, &p, NULL, &fault);
+                        sum = (sum ^ (uint32_t)status) * 16777619u;
+                        refused += status != GLINT_OK;
+                    }
+    fprintf(out, "    far strides: %u refused, sum %08" PRIx32 "\n", refused, sum);
+}
+
+/* The largest extents that are planned, of each field of some shapes, by halves. The tuner's range divides decode's
+ * keys where the rule does not. */
+static void put_limits(FILE *out, const struct glint_variant *v)
+{
+    static const struct extents from[] = {
+        {1, 8, 2, 40, 300, 0, 0}, {1, 8, 2, 40, 300, 1, 0},
+        {1, 8, 2, 40, 300, 2, 0}, {1 << 10, 1 << 10, 1 << 10, 1, 257, 1, 0},
+        {1, 1, 1, 1, 513, 0, 0},  {1 << 20, 1, 1, 1, 1 << 12, 2, 0},
+    };
+    static const struct glint_gpu_tuning tuning[] = {{0}, {.range = 1}};
+    for (size_t i = 0; i < sizeof from / sizeof from[0]; i++)
+        for (size_t tuned = 0; tuned < 1 + (glint_gpu_kernel_of(v)->strategy == GLINT_GPU_DECODE); tuned++) {
+            bool any = false;
+            for (int field = 0; field < 5; field++) {
+                int64_t low = 0, high = GLINT_MAX_EXTENT + INT64_C(1);
+                while (high - low > 1) {
+                    const int64_t middle = low + (high - low) / 2;
+                    struct extents e = from[i];
+                    struct glint_problem p;
+                    struct glint_family_plan plan = {0};
+                    *(field == 0   ? &e.batch
+                      : field == 1 ? &e.heads_q
+                      : field == 2 ? &e.heads_kv
+                      : field == 3 ? &e.seqlen_q
+                                   : &e.seqlen_k) = middle;
+                    if (field == 1) /* heads that share a key head */
+                        e.heads_kv = 1;
+                    if (field == 2)
+                        e.heads_q = middle;
+                    if (!any_problem_of(v, &e, i, &p))
+                        break;
+                    if (glint_cuda_plan_tuned(v, &p, 132, &tuning[tuned], &plan))
+                        low = middle;
+                    else
+                        high = middle;
+                }
+                if (high - low > 1)
+                    break;
+                if (!any)
+                    fprintf(out, "    shape %zu%s is planned up to", i, tuned != 0 ? ", keys divided," : "");
+                fprintf(out, " %" PRId64, low);
+                any = true;
+            }
+            if (any)
+                fprintf(out, "\n");
+        }
+}
+
+/* Where the parts of dBias change with its tiles, by sequences. */
+static void put_bias_parts(FILE *out)
+{
+    fprintf(out, "parts of dBias\n");
+    for (int64_t batch = 0; batch <= 18; batch++) {
+        fprintf(out, "    %" PRId64 " sequences:", batch);
+        for (int64_t tiles = 0; tiles <= 600; tiles++)
+            if (tiles == 0 || glint_gpu_bias_parts(tiles, batch) != glint_gpu_bias_parts(tiles - 1, batch))
+                fprintf(out, " %" PRId64 ":%d", tiles, glint_gpu_bias_parts(tiles, batch));
+        fprintf(out, "\n");
+    }
+}
+
 /* A power of two up to 2^most, or beside one. */
 static int64_t drawn_size(struct rand *r, uint32_t most)
 {
@@ -527,6 +804,17 @@ static void put_drawn(FILE *out, const struct glint_variant *v, bool each)
         if (each)
             put_problem(out, &p, text);
         free(text);
+        if (i % 4 != 1)
+            continue;
+        char *maps = NULL;
+        size_t bytes = 0;
+        FILE *const to = open_memstream(&maps, &bytes);
+        put_maps(to, v, &p);
+        put_given(to, v, &p, i);
+        fclose(to);
+        for (const char *at = maps; *at != '\0'; at++)
+            sum = (sum ^ (uint8_t)*at) * 16777619u;
+        free(maps);
     }
     fprintf(out, "    drawn: sum %08" PRIx32 "\n", sum);
 }
@@ -547,8 +835,12 @@ static void put_row(FILE *out, const struct glint_variant *v, bool each)
             put_maps(out, v, &p);
         if (i % 4 == 2)
             put_explanation(out, v, &p);
+        if (i % 5 == 2)
+            put_given(out, v, &p, i);
     }
     put_refusals(out, v);
+    put_far(out, v);
+    put_limits(out, v);
     put_drawn(out, v, each);
 }
 
@@ -560,5 +852,6 @@ int main(int argc, char **argv)
     FILE *const out = open_memstream(&have, &bytes);
     for (uint32_t i = 0; i < ROWS; i++)
         put_row(out, &glint_variants[i], each);
+    put_bias_parts(out);
     return golden_finish(out, &have, argc < 2 || each ? NULL : argv[1]);
 }
