@@ -76,6 +76,14 @@ harness.case("include puts in another file, with the same values", function()
   harness.is(template.render('a\n$ include("b")\nc\n', NAME, { x = 1 }, { read = read }), "a\n<1>\nc\n")
 end)
 
+harness.case("without a way to read files nothing is included", function()
+  for _, options in ipairs({ {}, { depth = 1 }, false }) do
+    local ok, why = pcall(template.render, 'a\n$ include("b")\n', NAME, {}, options or nil)
+    harness.yes(not ok)
+    harness.has(why, ":2: include is not available here")
+  end
+end)
+
 harness.case("an error in an included file has its own file and line", function()
   local function read(file) return "\n${nope}\n", "dir/" .. file end
   local ok, why = pcall(template.render, '$ include("b")\n', NAME, {}, { read = read })

@@ -165,6 +165,32 @@ harness.case("decode goes on to head_dim 512, with so many keys a step as spill 
   harness.yes(#found(336, "86") > 0 and #found(352, "86") == 0) -- 99 KiB
 end)
 
+harness.case("a proposed tile of a name that is taken serves a further target only where it fits", function()
+  package.loaded["gen.tiles.of_two"] = { fwd = {} }
+  local asked = {}
+  local family = { name = "of_two", target_field = "archs", all_targets = { "small", "large" } }
+  -- two tiles have the name "a"; the first fits no small target
+  function family.candidates(_, target)
+    local all = { { how = "a", tile = { m = 64, stages = 3 } }, { how = "a", tile = { m = 64, stages = 2 } }, { how = "b", tile = { m = 32, stages = 2 } } }
+    return target == "large" and all or { all[2], all[3] }
+  end
+  function family.fits(_, tile, target)
+    asked[#asked + 1] = target
+    return target == "large" or tile.stages < 3
+  end
+  function family.how_of(_, tile) return tile.m == 64 and "a" or "b" end
+  local key = { pass = "fwd", dtype = "bf16", head_dim = 64, mask = "none" }
+  local found = tiles.of(family, key, { "large", "small" })
+  harness.is(#found, 2)
+  harness.is(found[1].tile.m .. " " .. table.concat(found[1].tile.archs, " "), "64 large")
+  harness.is(found[2].tile.m .. " " .. table.concat(found[2].tile.archs, " "), "32 small")
+  found = tiles.of(family, key, { "small", "large" })
+  harness.is(#found, 1)
+  harness.is(found[1].tile.stages .. " " .. table.concat(found[1].tile.archs, " "), "2 small large")
+  harness.yes(#asked > 0)
+  package.loaded["gen.tiles.of_two"] = nil
+end)
+
 harness.case("every multiple of 8 up to 1024 expands for every ISA", function()
   covers(open(plain('"f32", "bf16"', every_eighth(1024), "cpu = { " .. ALL_ISAS .. " }")), cpu, { "f32", "bf16" }, 1024)
 end)

@@ -51,6 +51,7 @@ static void put_large(FILE *out, uint32_t row)
         {GLINT_MAX_EXTENT, 1 << 20, 1 << 20, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 2},
         {GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 1, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 2},
         {GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 4, 4, 2},
+        {1 << 29, 1 << 20, 1 << 20, GLINT_MAX_EXTENT, GLINT_MAX_EXTENT, 2}, /* a product that is 0 in 64 bits */
     };
     const struct glint_variant *const v = &glint_variants[row];
     for (size_t i = 0; i < sizeof large / sizeof large[0]; i++) {
@@ -78,6 +79,44 @@ static void put_large(FILE *out, uint32_t row)
         }
         fprintf(out, "\n");
     }
+}
+
+/* The most sequences, heads, keys, ragged rows and pages of which scales of rows fit, in each place that K and V have;
+ * K and V repeat one row. */
+static void put_scales(FILE *out, uint32_t row)
+{
+    const struct glint_variant *const v = &glint_variants[row];
+    for (uint32_t lengths = 0; lengths <= GLINT_LENGTHS_RAGGED; lengths++)
+        for (int paged = 0; paged <= (lengths != 0); paged++) {
+            fprintf(out, "    scales fit, lengths %u, %s:", lengths, paged ? "pages" : "linear");
+            for (int field = 0; field < 5; field++) {
+                int64_t low = 0, high = GLINT_MAX_EXTENT + INT64_C(1);
+                while (high - low > 1) {
+                    const int64_t middle = low + (high - low) / 2;
+                    struct glint_problem p;
+                    struct glint_plan plan;
+                    int64_t of[5] = {paged ? 8 : 1 << 20,
+                                     paged                             ? 1 << 29
+                                     : lengths == GLINT_LENGTHS_RAGGED ? 1 << 29
+                                                                       : 1 << 20,
+                                     paged ? 1000 : 1 << 20, 1 << 29, 1 << 23};
+                    of[field] = middle;
+                    glint_problem_bshd(&p, (enum glint_dtype)v->dtype, of[0], 1, of[2], of[1], of[1], v->head_dim);
+                    serve(&p, v, 0);
+                    p.q = p.o = p.k = p.v = (struct glint_strides){0, v->head_dim, 0};
+                    p.q.batch = p.o.batch = p.q.row = p.o.row = of[1] * v->head_dim;
+                    p.lengths = lengths;
+                    p.page_rows = paged ? 256 : 0, p.pages = paged ? of[4] : 0, p.pages_per_sequence = paged ? 1 << 23 : 0;
+                    p.rows_q = lengths == GLINT_LENGTHS_RAGGED, p.rows_k = p.rows_q != 0 && !paged ? of[3] : 0;
+                    if (glint_plan_variant(made_up_context(1, GLINT_ISA_ANY, 1), &p, GLINT_FORWARD, row, &plan) == GLINT_OK)
+                        low = middle;
+                    else
+                        high = middle;
+                }
+                fprintf(out, " %lld", (long long)low);
+            }
+            fprintf(out, "\n");
+        }
 }
 
 static void put_row(FILE *out, uint32_t row)
@@ -120,6 +159,8 @@ static void put_row(FILE *out, uint32_t row)
         made_up_slow = 0;
     }
     put_large(out, row);
+    if (v->kv_dtype != 0)
+        put_scales(out, row);
 }
 
 /* What the two layouts make of each extent: the scale of a head_dim, and a sum of all members. */
