@@ -266,9 +266,21 @@ local function one_line(text) return (text:gsub("%s+", " ")) end
 
 -- ---- judging -----------------------------------------------------------------------------------------------------
 
+-- Whether a mutant lies in a table and not in a function: the nearest line before it that is not indented begins one.
+local function in_data(m)
+  local head
+  local n = 0
+  for line in read(tree .. "/" .. m.file):gmatch("([^\n]*)\n") do
+    n = n + 1
+    if line:find("^[%w_{]") then head = line end
+    if n == m.line then break end
+  end
+  return head and head:find(" = ", 1, true) ~= nil
+end
+
 local function names_executing(facts, m)
   local known = facts.known[m.file]
-  if not known then return nil end
+  if not known or in_data(m) then return nil end
   local at = m.line
   while at > 0 and at > m.line - 12 and not known[at] do at = at - 1 end
   if not known[at] then return nil end
