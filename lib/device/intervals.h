@@ -44,18 +44,24 @@ template <class Band> GLINT_DEVICE Band mask_of(const struct glint_gpu_call &p, 
     return mask_of<Band>(p, at.own, (int64_t)at.batch * p.shape.seqlen_q + at.first_q); /* one of the two is 0 */
 }
 
+/* What a query sees of the interval that the call gives it. */
+GLINT_DEVICE struct key_range cut_to_band(const window_mask &band, int32_t query, const struct key_range &interval)
+{
+    struct key_range keys = {band.seqlen_k, 0};
+    const int32_t first = max(first_key(band, query), interval.first), end = min(last_key(band, query) + 1, interval.end);
+
+    if (first < end)
+        keys = {first, end};
+    return keys;
+}
+
 /* What a query sees; a row past the end sees nothing. */
 GLINT_DEVICE struct key_range keys_of_query(const struct interval_mask &mask, int32_t query)
 {
     struct key_range keys = {mask.beside.seqlen_k, 0};
 
-    if (query < mask.seqlen_q) {
-        const int32_t first = max(first_key(mask.beside, query), int_at(mask.begin, query));
-        const int32_t end = min(last_key(mask.beside, query) + 1, int_at(mask.end, query));
-
-        if (first < end)
-            keys = {first, end};
-    }
+    if (query < mask.seqlen_q)
+        keys = cut_to_band(mask.beside, query, {int_at(mask.begin, query), int_at(mask.end, query)});
     return keys;
 }
 
@@ -142,12 +148,17 @@ GLINT_DEVICE void put_range(uint32_t address, const struct key_range &keys)
     st_shared_f32x2(address, float_of((uint32_t)keys.first), float_of((uint32_t)keys.end));
 }
 
-GLINT_DEVICE struct key_range keys_of_query(const struct tile_intervals &mask, int32_t query)
+GLINT_DEVICE struct key_range range_at(uint32_t address)
 {
     float keys[2];
 
-    ld_shared_f32x2(keys, mask.rows + (uint32_t)query * RANGE_BYTES);
+    ld_shared_f32x2(keys, address);
     return {(int32_t)bits_of(keys[0]), (int32_t)bits_of(keys[1])};
+}
+
+GLINT_DEVICE struct key_range keys_of_query(const struct tile_intervals &mask, int32_t query)
+{
+    return range_at(mask.rows + (uint32_t)query * RANGE_BYTES);
 }
 
 /* The mask of the queries from at.row0 on, whose ranges lie at `ranges`. */
@@ -159,13 +170,10 @@ template <class Band> GLINT_DEVICE auto mask_of_tile(const struct place &at, uin
         return mask_of<Band>(at.own);
 }
 
-/* The mask of TILE queries from query0 on, of a sequence's mask. Ranges go to `ranges`, by all threads of the block. */
-template <int TILE, int THREADS, class Band> GLINT_DEVICE auto make_mask_of_tile(const Band &mask, int32_t query0, uint32_t ranges)
+/* The mask of queries from query0 on, of a sequence's mask, whose ranges lie at `ranges`. */
+template <class Band> GLINT_DEVICE auto mask_of_tile(const Band &mask, int32_t query0, uint32_t ranges)
 {
     if constexpr (Band::INTERVALS) {
-        for (int32_t row = (int32_t)thread_index(); row < TILE; row += THREADS)
-            put_range(ranges + (uint32_t)row * RANGE_BYTES, keys_of_query(mask, query0 + row));
-        block_sync();
         const tile_intervals tile = {ranges - (uint32_t)query0 * RANGE_BYTES, mask.seqlen_q, mask.seqlen_k};
 
         if constexpr (Band::TREE)
@@ -174,6 +182,17 @@ template <int TILE, int THREADS, class Band> GLINT_DEVICE auto make_mask_of_tile
             return tile;
     } else
         return mask;
+}
+
+/* The same of TILE queries, whose ranges go to `ranges`, by all threads of the block. */
+template <int TILE, int THREADS, class Band> GLINT_DEVICE auto make_mask_of_tile(const Band &mask, int32_t query0, uint32_t ranges)
+{
+    if constexpr (Band::INTERVALS) {
+        for (int32_t row = (int32_t)thread_index(); row < TILE; row += THREADS)
+            put_range(ranges + (uint32_t)row * RANGE_BYTES, keys_of_query(mask, query0 + row));
+        block_sync();
+    }
+    return mask_of_tile(mask, query0, ranges);
 }
 
 template <class Band, int TILE, int THREADS>

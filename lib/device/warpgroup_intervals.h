@@ -36,37 +36,72 @@ template <int TILE_N, int WARPGROUPS> struct interval_slot {
         blocks.hidden_from = (int32_t)v[3];
     }
 
-    /* Fills a slot that has the tile's band and place. A tile, and a warpgroup, that sees no key has one block, which
-     * hides all. By a warp. */
-    GLINT_DEVICE void put(uint32_t slot, const struct interval_mask &mask, int32_t query0)
+    /* The place of the blocks of the warpgroup of a lane's number. */
+    GLINT_DEVICE uint32_t of_warpgroup(uint32_t slot)
     {
-        struct key_bounds all = bounds_of_none(mask.seqlen_k), mine = all;
+        return slot + OWN_AT + 16 * lane_index();
+    }
 
+    /* Fills a slot that has the tile's band and place. A tile, and a warpgroup, that sees no key has one block, which
+     * hides all. The sequence's bounds, as the call gives them, come to where the ranges are made, all at once. By a
+     * warp, which reads its slot again and again, as it has few registers. */
+    GLINT_DEVICE void put(uint32_t slot, const int32_t *begin, const int32_t *end)
+    {
+        const uint32_t ranges = slot + RANGES_AT;
+        auto query_of = [&](uint32_t row) { return (int32_t)(ld_shared_u32(slot + 16) + row); };
+
+        {
+            const int32_t rows = get_sequence(slot).seqlen_q - query_of(0);
+
+            begin += query_of(0);
+            end += query_of(0);
+#pragma unroll 1
+            for (uint32_t row = lane_index(); row < 64 * WARPGROUPS; row += 32) {
+                const bool inside = (int32_t)row < rows;
+
+                cp_async_4(ranges + row * RANGE_BYTES, begin + (inside ? row : 0), inside);
+                cp_async_4(ranges + row * RANGE_BYTES + 4, end + (inside ? row : 0), inside);
+            }
+        }
+        cp_async_commit();
+        cp_async_wait(0);
 #pragma unroll 1 /* registers */
         for (uint32_t w = 0; w < WARPGROUPS; ++w) {
-            struct key_bounds own = bounds_of_none(mask.seqlen_k);
+            struct key_bounds own = bounds_of_none(get_sequence(slot).seqlen_k);
 
-#pragma unroll
-            for (uint32_t row = 64 * w + lane_index(), i = 0; i < 2; ++i, row += 32) {
-                const struct key_range keys = keys_of_query(mask, query0 + (int32_t)row);
+#pragma unroll 1
+            for (uint32_t row = 64 * w + lane_index(); row < 64 * (w + 1); row += 32) {
+                const struct sequence sequence = get_sequence(slot);
+                const int32_t query = query_of(row);
+                const struct key_range keys =
+                    cut_to_band(mask_of<window_mask>(sequence), query, range_at(ranges + row * RANGE_BYTES));
 
-                put_range(slot + RANGES_AT + row * RANGE_BYTES, keys);
-                if (query0 + (int32_t)row < mask.seqlen_q)
+                put_range(ranges + row * RANGE_BYTES, keys);
+                if (query < sequence.seqlen_q)
                     add_query(own, keys);
             }
             join_lanes(own);
-            join(all, own);
-            if (lane_index() == w)
-                mine = own;
+            if (lane_index() == w) {
+                put_range(of_warpgroup(slot), own.all);
+                put_range(of_warpgroup(slot) + 8, {own.late, own.early});
+            }
         }
-        blocks_t tile = blocks_of<TILE_N>(all), blocks = blocks_of<TILE_N>(mine);
+        struct key_bounds own = bounds_of_none(get_sequence(slot).seqlen_k);
+        if (lane_index() < WARPGROUPS) {
+            const struct key_range whole = range_at(of_warpgroup(slot) + 8);
+
+            own = {range_at(of_warpgroup(slot)), whole.first, whole.end};
+        }
+        blocks_t blocks = blocks_of<TILE_N>(own);
+        join_lanes(own);
+        blocks_t tile = blocks_of<TILE_N>(own);
 
         tile.last = max(0, tile.last);
         tile.first = min(tile.last, tile.first);
         if (blocks.last < 0)
             blocks.first = blocks.last = tile.first;
         if (lane_index() < WARPGROUPS)
-            put_blocks(slot + OWN_AT + 16 * lane_index(), blocks);
+            put_blocks(of_warpgroup(slot), blocks);
         if (lane_index() == 0)
             put_blocks(slot + BLOCKS_AT, tile);
     }

@@ -135,10 +135,13 @@ template <class Variant> struct persistent_kernel {
             const uint32_t slot = queue::slots::tile(shared, t);
 
             warp_sync();
-            const bool any = queue::get(shared, t, work);
-            if (any)
-                slot_t::put(slot, mask_of_slot(p, work, slot), work.query0);
+            if (queue::get(shared, t, work)) {
+                const mask_t mask = mask_of_slot(p, work, slot);
+
+                slot_t::put(slot, mask.begin, mask.end);
+            }
             warp_sync();
+            const bool any = queue::get(shared, t, work);
             if (any)
                 slot_t::get_blocks(slot, work);
             if (lane_index() == 0)
@@ -322,6 +325,8 @@ template <class Variant> struct persistent_kernel {
 
         Tiles::begin(p, shared);
         while (Tiles::next(work, p, shared, t, blocks, tile)) {
+            if (mask_t::INTERVALS) /* addresses that are made of it once for all tiles take registers of the search */
+                wgmma_hold(&shared, 1);
 #pragma unroll 1 /* registers */
             for (int32_t block = loads ? work.last : work.first - 1; block >= work.first; --block) {
                 key_ring::begin_fill(shared, k);
