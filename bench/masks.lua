@@ -11,6 +11,7 @@ return {
     sm90a = { archs = { "90a" }, passes = { "fwd", "bwd" }, dtypes = { "bf16" } },
   },
   exclude = {
+    { family = "sm90a", mask = "tree", reason = "a step alone reads one there" },
     { bias = "alibi", mask = { "none", "interval", "tree" }, reason = "ALiBi is measured under a causal mask" },
     { pass = "bwd", family = "sm80", head_dim = 128, reason = "one head_dim is enough" },
   },

@@ -42,7 +42,7 @@ axes.list = {
   -- query has two bounds more, which the call gives, and of "tree" also a bit for each of the last keys.
   { name = "mask", plural = "masks", of = schema.choice({ "none", "causal", "band", "interval", "tree" }), part = "%s", token = "^(%a+)$",
     column = "features", widest = { dec = { "tree", "interval", "band", "causal" } }, in_tiles = true,
-    not_in = { bwd = { "tree" }, sm90a = { "tree" } },
+    not_in = { bwd = { "tree" } },
     c = { none = 0, causal = "GLINT_FEATURE_RIGHT_BOUND", band = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND",
       interval = "GLINT_FEATURE_LEFT_BOUND | GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_INTERVALS",
       tree = "GLINT_FEATURES_OF_MASKS" },

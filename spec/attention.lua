@@ -26,7 +26,7 @@ return {
   -- 60 a pass, and most models have none. In "dec" one kernel then serves all masks. "interval" is for bounds of each
   -- query that the call gives (prefixes, blocks, chunks, documents): on the CPU, in sm80, and in sm90a's "fwd".
   -- "tree" has a bit for each of the last keys beside them (speculative decoding): in "fwd" and "dec" of the CPU and
-  -- of sm80, without ALiBi, and in sm80's "fwd" without a bias by a tensor.
+  -- of sm80, without ALiBi, and in sm80's "fwd" without a bias by a tensor; of sm90a in the row of a server's step.
   masks = { "none", "causal" },
 
   -- Not listed: softcaps = { "none", "softcap" }, a cap on the scores, cap tanh(s / cap), which few models have. A

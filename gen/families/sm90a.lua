@@ -89,7 +89,8 @@ function sm90a.covers(target) return target.archs end
 function sm90a.more(config, key)
   local data = require("gen.tiles.sm90a")
   local measured = key.kv_dtype == "same" and data.step or data.narrow_step
-  local tile = config.step and key.pass == "fwd" and key.mask ~= "interval" and measured[key.head_dim]
+  local tile = config.step and key.pass == "fwd" and not sm90a.lacks(key) and
+    step.goes(key.head_dim, axes.field(key, "mask", "intervals")) and measured[key.head_dim]
   if not tile then return {} end
   local timed = type(tile.measured) == "string" and { ["90a"] = tile.measured } or {}
   return { { tile = tiles.bare(tile), origin = { kind = "measured", head_dim = key.head_dim, timed = timed, why = tile.why } } }
@@ -241,11 +242,16 @@ function sm90a.estimate(record)
 end
 
 --- No backward kernel of the family caps scores, and only fused ones read intervals. A step of bf16 alone reads K and V
--- of 8 bits.
+-- of 8 bits, and a step alone a tree.
 function sm90a.lacks(key)
-  if key.narrow then return key.pass ~= "fwd" or key.dtype ~= "bf16" or key.mask == "interval" end
-  return key.pass == "bwd" and (key.capped or (key.mask == "interval" and key.head_dim > 128))
+  local intervals, narrow = axes.field(key, "mask", "intervals"), key.narrow or axes.field(key, "kv_dtype", "narrow")
+  if narrow then return key.pass ~= "fwd" or key.dtype ~= "bf16" or intervals end
+  if key.mask == "tree" then return key.pass ~= "fwd" or not step.goes(key.head_dim, true) end
+  return key.pass == "bwd" and (axes.field(key, "softcap", "capped") or (intervals and key.head_dim > 128))
 end
+
+--- What a step alone reads has no tiles that no spec asks for.
+function sm90a.proposes(key) return key.kv_dtype == "same" and key.mask ~= "tree" end
 
 --- The limits; report(field, wrong, right) for each that is broken.
 function sm90a.check(record, report)
@@ -261,6 +267,7 @@ function sm90a.check(record, report)
   end
   if record.schedule == "step" then return step.check(record, report, architectures.get(record.archs[1]).block_kib) end
   if record.narrow then report("schedule", "only a step reads K and V of 8 bits", 'schedule = "step"') end
+  if record.tree_bits then report("schedule", "only a step reads a tree", 'schedule = "step"') end
   for _, field in ipairs({ "span", "cache_from", "cache_up_to" }) do
     if record[field] ~= nil then report(field, "is a step's", "leave it out, or schedule = \"step\"") end
   end

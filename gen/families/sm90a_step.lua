@@ -9,25 +9,32 @@ local KIB, ROWS, TILE_M = 1024, 64, 128
 local KEYS = { [64] = 128, [80] = 128, [96] = 128, [128] = 128, [256] = 64 } -- of a tile: the order of a head dim's sums
 local CACHE_FROM, CACHE_UP_TO = 4, 256 -- queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
+local WITH_INTERVALS = 216 -- where the loader looks at intervals, which takes more than 56
 local PIECE, PIECES = 32, { [64] = 16, [96] = 12, [128] = 8 } -- K and V of 8 bits: keys that come at a time, and how many such are on their way
 local SCALES_BYTES = 2 * 2 * 4 * 128 -- of two tiles of K, and of V
-local UNITS_BYTES = 3 * (96 + 16) -- units that are announced, with their mbarriers: lib/device/step_plan.h
+local UNITS, UNIT_BYTES = 3, 96 + 16 -- units that are announced, with their mbarriers: lib/device/step_plan.h
+local UNITS_WITH_RANGES, RANGE_BYTES = 2, 8 -- where each query has a range of keys: lib/device/warpgroup_step_load.h
 local KEPT_BYTES = 2 * 16 * 256 -- of rows, where O of the spans before is in the workspace
+
+--- Whether a head dim has kernels; beyond 128 those with intervals would spill registers.
+function step.goes(head_dim, intervals) return KEYS[head_dim] ~= nil and (not intervals or head_dim <= 128) end
 
 function step.how(record) return shared.how("sm90a", record) end
 
 local function parts_of(record)
   local row = record.slabs * record.width
+  local units = { "units", UNITS * UNIT_BYTES }
+  if record.intervals then units = { "units with ranges", UNITS_WITH_RANGES * (UNIT_BYTES + RANGE_BYTES * record.m) } end
   local q, folded = { ("Q %d x %d"):format(record.m, row), record.m * row }, { ("O of spans before %d x %d"):format(record.m, 4 * record.head_dim),
     record.m * 4 * record.head_dim }
   if record.folded then folded = { "rows", KEPT_BYTES } end
   if not record.narrow then
     return { q, { ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row), 2 * record.stages * record.n * row }, folded,
-      { "barriers", 32 + 48 * record.stages }, { "units", UNITS_BYTES } }
+      { "barriers", 32 + 48 * record.stages }, units }
   end
   return { q, { ("K and V widened %d x %d x %d"):format(record.stages, record.n, row), record.stages * record.n * row },
     { ("K and V %d x %d x %d"):format(record.pieces, PIECE, record.head_dim), record.pieces * PIECE * record.head_dim }, folded,
-    { "scales", SCALES_BYTES }, { "barriers", 64 + 32 * record.stages + 16 * record.pieces }, { "units", UNITS_BYTES } }
+    { "scales", SCALES_BYTES }, { "barriers", 64 + 32 * record.stages + 16 * record.pieces }, units }
 end
 
 local function smem_of(record)
@@ -41,7 +48,7 @@ function step.complete(record)
   record.strategy_id, record.warpgroups = "GLINT_GPU_STEP", record.m // ROWS
   record.threads, record.width, record.padded_dim = 384, record.head_dim % 64 == 0 and 128 or 64, record.head_dim
   local wide = record.head_dim > 128
-  record.registers, record.folded, record.folded_in_shared = REGISTERS, wide and 1 or nil, wide and 0 or 1
+  record.registers, record.folded, record.folded_in_shared = record.intervals and WITH_INTERVALS or REGISTERS, wide and 1 or nil, wide and 0 or 1
   record.slabs = (2 * record.head_dim + record.width - 1) // record.width
   record.stages, record.span = record.stages or (record.narrow and 3 or 2), record.span or shared.SPAN
   record.pieces = record.narrow and PIECES[record.head_dim] or 0
@@ -66,11 +73,10 @@ end
 --- The limits; report(field, wrong, right) for each that is broken.
 function step.check(record, report, block_kib)
   for _, field in ipairs({ "q_slots", "registers", "turns", "dynamic", "blocks_per_sm", "up_to", "both_up_to" }) do
-    if record[field] ~= nil and not (field == "registers" and record.registers == REGISTERS) then
+    if record[field] ~= nil and not (field == "registers" and record.registers == (record.intervals and WITH_INTERVALS or REGISTERS)) then
       report(field, "a step has none of its own", "leave it out")
     end
   end
-  if record.intervals then report("masks", "a step has no kernel for intervals", 'masks without "interval"') end
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.narrow and record.dtype == "f16" then report("m", "K and V of 8 bits are widened to bf16", 'dtypes = { "bf16" }') end
   if record.narrow and record.stages < 3 then report("stages", "a tile of K, one of V and the next one are in shared memory", "3 or 4") end
@@ -80,6 +86,8 @@ function step.check(record, report, block_kib)
   elseif record.m ~= TILE_M or record.n ~= keys then
     report("m", ("the order of a step's sums is that of tiles of %d keys, for two warpgroups"):format(keys),
       ("m = 128, n = %d"):format(keys))
+  elseif record.intervals and not step.goes(record.head_dim, true) then
+    report("m", ("a step with intervals has no kernel for head_dim %d"):format(record.head_dim), "64, 80, 96 or 128")
   elseif record.narrow and not PIECES[record.head_dim] then
     report("m", ("a step over 8 bits has no kernel for head_dim %d"):format(record.head_dim), "64, 96 or 128")
   end

@@ -85,7 +85,10 @@ harness.case("sm90a: intervals wait in the queue of tiles, in every kernel, and 
   harness.is(mistakes(interval({ n = 64 })), "")
   harness.has(mistakes(interval({ n = 64, registers = 160 })), "registers: leaves 32 a thread that loads")
   harness.has(mistakes(interval({ n = 64, dynamic = false })), "dynamic: tiles with intervals are taken one after another")
-  harness.has(mistakes(interval({ m = 128, n = 128, schedule = "step" })), "masks: a step has no kernel for intervals")
+  harness.is(mistakes(interval({ m = 128, n = 128, schedule = "step" })), "")
+  harness.has(mistakes(interval({ m = 128, n = 64, head_dim = 256, schedule = "step" })), "m: a step with intervals has no kernel for head_dim 256")
+  harness.is(sm90a.lacks({ pass = "fwd", mask = "tree", head_dim = 128 }), false)
+  harness.is(sm90a.lacks({ pass = "fwd", mask = "tree", head_dim = 192 }), true)
 end)
 
 harness.case("sm90a: the fused backward has one kernel of keys for lengths and ragged sequences, and the split one has none", function()

@@ -500,8 +500,8 @@ enum {
     UNIT_SLOT,   /* the first row of the tile's slots */
     UNIT_SLOT_ROWS,
     UNIT_WHOLE_FROM, /* with a window: the first tile that is after all rows' first keys */
-    UNIT_SEEN,       /* with intervals: UNIT_BEGIN and UNIT_END of what some row sees */
-    UNIT_SEEN_END,
+    UNIT_SPANS_END,  /* with intervals: behind the unit's last span */
+    UNIT_SEEN_SPAN,  /* and the span of UNIT_BEGIN, or its first one where no row sees a key */
     UNIT_WORDS = 24,
 };
 
@@ -573,6 +573,36 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t *plan, uint3
 GLINT_DEVICE int32_t unit_word(uint32_t unit, const int word)
 {
     return (int32_t)ld_shared_u32(unit + 4 * word);
+}
+
+/* The mask of a unit's sequence. */
+template <class Band> GLINT_DEVICE Band mask_of_unit(const struct glint_gpu_step &p, uint32_t unit)
+{
+    const struct sequence own = {unit_word(unit, UNIT_QUERIES), unit_word(unit, UNIT_KEYS), unit_word(unit, UNIT_LEFT),
+                                 unit_word(unit, UNIT_RIGHT)};
+
+    return mask_of<Band>(p, own, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_Q));
+}
+
+/* A plan knows nothing of intervals. This leaves in the unit the tiles of keys that some row sees, and which of them
+ * are cut; by a whole warp. Its spans stay those of the plan. `mask`: of the tile's queries. */
+template <class Order, class Mask> GLINT_DEVICE void narrow_unit(const struct glint_gpu_step &p, uint32_t unit, const Mask &mask)
+{
+    const int32_t query0 = unit_word(unit, UNIT_QUERY);
+    const struct key_blocks<interval_mask> seen =
+        find_key_blocks<Order::TILE_N>(mask, query0, min(query0 + Order::BLOCKS * p.block_queries, mask.seqlen_q) - 1);
+
+    if (lane_index() == 0) {
+        const int32_t all = unit_word(unit, UNIT_END), end = min(all, seen.last + 1);
+        const int32_t begin = max(unit_word(unit, UNIT_BEGIN), seen.first);
+
+        st_shared_u32(unit + 4 * UNIT_SPANS_END, (uint32_t)Order::spans::count(p, all));
+        st_shared_u32(unit + 4 * UNIT_SEEN_SPAN, (uint32_t)(begin < end ? Order::spans::of(p, begin) : unit_word(unit, UNIT_SPAN)));
+        st_shared_u32(unit + 4 * UNIT_BEGIN, (uint32_t)begin);
+        st_shared_u32(unit + 4 * UNIT_END, (uint32_t)end);
+        st_shared_u32(unit + 4 * UNIT_CUT, (uint32_t)seen.hidden_from);
+        st_shared_u32(unit + 4 * UNIT_WHOLE_FROM, (uint32_t)seen.whole_from);
+    }
 }
 
 /* Where a copy of a unit's keys begins, from `key` on; keys beyond the last one are on its page. */

@@ -204,22 +204,6 @@ template <class Variant> struct step_rows {
 
     /* ---- a unit -------------------------------------------------------------------------------------------------- */
 
-    /* A plan knows nothing of intervals. This leaves in the unit the tiles of keys that some row sees, and which of
-     * them are cut; by a whole warp. */
-    template <class Mask> GLINT_DEVICE void narrow_unit(const struct glint_gpu_step &p, uint32_t unit, const Mask &mask)
-    {
-        const int32_t query0 = unit_word(unit, UNIT_QUERY);
-        const struct key_blocks<interval_mask> seen =
-            find_key_blocks<TILE_N>(mask, query0, min(query0 + WARPS * p.block_queries, mask.seqlen_q) - 1);
-
-        if (lane_index() == 0) {
-            st_shared_u32(unit + 4 * UNIT_SEEN, (uint32_t)max(unit_word(unit, UNIT_BEGIN), seen.first));
-            st_shared_u32(unit + 4 * UNIT_SEEN_END, (uint32_t)min(unit_word(unit, UNIT_END), seen.last + 1));
-            st_shared_u32(unit + 4 * UNIT_CUT, (uint32_t)seen.hidden_from);
-            st_shared_u32(unit + 4 * UNIT_WHOLE_FROM, (uint32_t)seen.whole_from);
-        }
-    }
-
     GLINT_DEVICE void attend(const struct glint_gpu_step &p, uint32_t shared)
     {
         const float scale = scale_of(p);
@@ -234,11 +218,10 @@ template <class Variant> struct step_rows {
             mask_of<mask_t>(p, sequence, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_Q)), query0, shared + RANGES_AT);
         if constexpr (INTERVALS) {
             if (warp == 0)
-                narrow_unit(p, unit, mask);
+                narrow_unit<order>(p, unit, mask);
             block_sync();
         }
-        const int32_t begin = unit_word(unit, INTERVALS ? UNIT_SEEN : UNIT_BEGIN);
-        const int32_t end = unit_word(unit, INTERVALS ? UNIT_SEEN_END : UNIT_END);
+        const int32_t begin = unit_word(unit, UNIT_BEGIN), end = unit_word(unit, UNIT_END);
         const int32_t warp_query = query0 + block * p.block_queries;
         auto query_of = [&](const int half) { return row_of_tile(p, 16 * block + (int32_t)lane / 4 + 8 * half, query0, 0).query; };
         /* Registers; of a mask with a left side all of these wait in shared memory. */
@@ -255,7 +238,7 @@ template <class Variant> struct step_rows {
         const uint32_t k_lane = shared + K_AT + lane_offset_b<k_tile>(lane);
         const uint32_t v_lane = shared + V_AT + lane_offset_rows<k_tile>(lane, 0);
         float *const folded = p.partial + ((int64_t)p.partial_rows + (int64_t)block_index() * (16 * WARPS)) * (HEAD_DIM + 2);
-        int32_t span = INTERVALS && begin < end ? order::spans::of(p, begin) : unit_word(unit, UNIT_SPAN);
+        int32_t span = unit_word(unit, INTERVALS ? UNIT_SEEN_SPAN : UNIT_SPAN);
         int32_t next = order::spans::begin(p, span + 1);
         const int32_t kind = unit_word(unit, UNIT_KIND);
         bool some = false; /* O of the spans before is in the workspace */
@@ -372,7 +355,7 @@ template <class Variant> struct step_rows {
             take_rows();
             if (kind == UNIT_SPANS && works) /* slots of the spans that no row sees */
 #pragma unroll 1
-                for (int32_t i = unit_word(unit, UNIT_SPAN); i <= order::spans::of(p, unit_word(unit, UNIT_END) - 1); ++i)
+                for (int32_t i = unit_word(unit, UNIT_SPAN); i < unit_word(unit, UNIT_SPANS_END); ++i)
                     if (begin >= end || i < span || i > order::spans::of(p, end - 1))
                         put_slot(slot_of(i));
             if (p.base.pages.table && unit_word(unit, UNIT_HEAD) == 0)

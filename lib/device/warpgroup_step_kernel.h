@@ -33,6 +33,7 @@ template <class Variant> struct step_kernel {
         OWN = tiles::OWN,
         RIGHT = tiles::RIGHT,
         LEFT = tiles::LEFT,
+        INTERVALS = tiles::INTERVALS,
         FOLDED_AT = tiles::FOLDED_AT,
         FOLDED_IN_SHARED = tiles::FOLDED_IN_SHARED,
         Q_FULL = tiles::Q_FULL,
@@ -149,20 +150,31 @@ template <class Variant> struct step_kernel {
             const int32_t first_block = who == 2 ? 4 * (int32_t)w : 0, block = first_block + (int32_t)(warp_index() % 4);
             const int32_t query0 = word(UNIT_QUERY), first_cut = word(UNIT_CUT);
             auto mask = [&]() {
-                return mask_t{unit_word(unit, UNIT_LEFT), unit_word(unit, UNIT_RIGHT), unit_word(unit, UNIT_QUERIES),
-                              unit_word(unit, UNIT_KEYS)};
+                if constexpr (INTERVALS)
+                    return tiles::mask_of_rows(p, unit);
+                else
+                    return mask_t{unit_word(unit, UNIT_LEFT), unit_word(unit, UNIT_RIGHT), unit_word(unit, UNIT_QUERIES),
+                                  unit_word(unit, UNIT_KEYS)};
             };
             auto query_of = [&](const int half) {
-                return row_of_tile(p, 16 * block + (int32_t)lane_index() / 4 + 8 * half, query0, 0).query;
+                if constexpr (INTERVALS) /* nothing of it is kept */
+                    return row_of_tile(p, 16 * block + (int32_t)(thread_index_anew() % 32 / 4) + 8 * half,
+                                       unit_word(unit, UNIT_QUERY), 0)
+                        .query;
+                else
+                    return row_of_tile(p, 16 * block + (int32_t)lane_index() / 4 + 8 * half, query0, 0).query;
             };
             /* Keys that the rows see. The loop is shorter than where they are looked up when a tile is cut. */
-            const int32_t last[2] = {last_key(mask(), query_of(0)), last_key(mask(), query_of(1))};
-            auto last_of = [&](const int half) { return HEAD_DIM > 128 ? last_key(mask(), query_of(half)) : last[half]; };
+            constexpr bool KEPT = HEAD_DIM <= 128 && !INTERVALS;
+            const int32_t last[2] = {KEPT ? last_key(mask(), query_of(0)) : 0, KEPT ? last_key(mask(), query_of(1)) : 0};
+            auto last_of = [&](const int half) { return KEPT ? last[half] : last_key(mask(), query_of(half)); };
             /* No row's last key is before the tile. */
             const int32_t cut =
-                (int32_t)warp_first((uint32_t)(last_key(mask(), query0 + first_block * p.block_queries) + 1)) / TILE_N;
+                INTERVALS ? first_cut
+                          : (int32_t)warp_first((uint32_t)(last_key(mask(), query0 + first_block * p.block_queries) + 1)) / TILE_N;
             const int32_t whole_from = LEFT ? word(UNIT_WHOLE_FROM) : 0;
-            int32_t span = word(UNIT_SPAN), next = order::spans::begin(p, span + 1);
+            int32_t span = word(INTERVALS ? UNIT_SEEN_SPAN : UNIT_SPAN);
+            int32_t next = order::spans::begin(p, span + 1);
             auto kind = [&]() { return word(UNIT_KIND); };
             bool pending = false; /* the span at hand is done but for its last values */
             bool some = false;    /* O of the spans before is put away */
@@ -180,7 +192,27 @@ template <class Variant> struct step_kernel {
 
                     hide_after<TILE_N>(s, from_first);
                 }
-                if (LEFT && tile < whole_from) {
+                if constexpr (INTERVALS) {
+                    const int32_t from = tile * TILE_N + 2 * (int32_t)(lane_index() % 4);
+
+                    if (tile < whole_from) {
+                        const int32_t from_first[2] = {first_key(mask(), query_of(0)) - from,
+                                                       first_key(mask(), query_of(1)) - from};
+
+                        hide_before<TILE_N>(s, from_first);
+                    }
+                    if constexpr (mask_t::TREE)
+                        if ((tile + 1) * TILE_N > first_slot(mask())) {
+#pragma unroll
+                            for (int half = 0; half < 2; ++half) {
+                                const auto tree = mask();
+
+                                wgmma_hold(s, TILE_N / 2); /* no more words on their way than there are registers */
+                                hide_slots(fragments_of(s)[0], half, tree, query_of(half), from - first_slot(tree),
+                                           -GLINT_INFINITY);
+                            }
+                        }
+                } else if (LEFT && tile < whole_from) {
                     const int32_t first_key = tile * TILE_N + 2 * (int32_t)(lane_index() % 4) - unit_word(unit, UNIT_LEFT);
                     const int32_t from_first[2] = {query_of(0) - first_key, query_of(1) - first_key};
 
@@ -324,11 +356,16 @@ template <class Variant> struct step_kernel {
                     add_special_of<element, typename tiles::stored>(
                         o, p, word(UNIT_BATCH), word(UNIT_FIRST_K), word(UNIT_HEAD) / p.parts, first_tile * TILE_N,
                         min(end_tile * TILE_N, word(UNIT_KEYS)), [&](const int half, int32_t key) {
-                            return (!LEFT || key >= query_of(half) + unit_word(unit, UNIT_LEFT)) && key <= last_of(half);
+                            if constexpr (INTERVALS)
+                                return sees(mask(), query_of(half), 0, key, 0);
+                            else
+                                return (!LEFT || key >= query_of(half) + unit_word(unit, UNIT_LEFT)) && key <= last_of(half);
                         });
                 }
             };
             if (kind() == UNIT_SPANS) {
+                const int32_t last_span = span;
+
                 if (adds)
                     add_special_from(span);
                 put_slot(slot_of(span));
@@ -339,6 +376,15 @@ template <class Variant> struct step_kernel {
                         add_special_from(span);
                         put_slot(slot_of(span));
                     }
+                if constexpr (INTERVALS) { /* slots of the spans that no row sees */
+                    const struct span_row none[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}};
+
+                    clear_o();
+#pragma unroll 1
+                    for (int32_t i = word(UNIT_SPAN); i < word(UNIT_SPANS_END); ++i)
+                        if (i < word(UNIT_SEEN_SPAN) || i > last_span)
+                            write_slot<HEAD_DIM>(slot_of(i), word(UNIT_SLOT_ROWS), block, o, none);
+                }
             } else {
                 if (some)
                     fold_o(false);
@@ -425,13 +471,14 @@ template <class Variant> struct step_kernel {
             warp_sync();
         }
         block_sync();
-        if (warp >= 4) {
+        const uint32_t role = INTERVALS ? warp_index() : warp; /* a loader has few registers */
+        if (role >= 4) {
             registers_take<tiles::REGISTERS>();
-            attend(p, shared, warp / 4 - 1);
+            attend(p, shared, role / 4 - 1);
             return;
         }
         registers_give<tiles::LOADER_REGISTERS>();
-        tiles::load(p, shared, warp);
+        tiles::load(p, shared, role);
     }
 
     /* The last kernel, of blocks of 128 threads. */

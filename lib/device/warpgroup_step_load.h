@@ -24,8 +24,11 @@ template <class Variant> struct step_shape {
         TILE_N = Variant::TILE_N, /* keys of a tile */
         THREADS = 384,
         STAGES = Variant::STAGES, /* of K, and of V; of both together where they are of 8 bits */
-        UNITS = 3,                /* that the loader is ahead, and the one at hand */
-        WIDTH = Variant::WIDTH,   /* bytes of a row of a slab */
+        INTERVALS = mask_t::INTERVALS,
+        UNITS = INTERVALS ? 2 : 3,  /* that the loader is ahead, and the one at hand */
+        RANGES_AT = 4 * UNIT_WORDS, /* of keys, one a query: from a unit's words on */
+        UNIT_BYTES = RANGES_AT + (INTERVALS ? STEP_ROWS * RANGE_BYTES : 0),
+        WIDTH = Variant::WIDTH, /* bytes of a row of a slab */
         SLABS = (2 * HEAD_DIM + WIDTH - 1) / WIDTH,
         WHOLE_SLABS = 2 * HEAD_DIM % WIDTH == 0,
         BELOW = element::BELOW, /* see follow_maxima */
@@ -44,6 +47,12 @@ template <class Variant> struct step_shape {
     GLINT_DEVICE bool is_cut(int32_t tile, int32_t first_cut, int32_t whole_from)
     {
         return tile >= first_cut || (LEFT && tile < whole_from);
+    }
+
+    /* The mask of a unit's rows, whose ranges have been made. */
+    GLINT_DEVICE auto mask_of_rows(const struct glint_gpu_step &p, uint32_t unit)
+    {
+        return mask_of_tile(mask_of_unit<mask_t>(p, unit), unit_word(unit, UNIT_QUERY), unit + RANGES_AT);
     }
 
     /* A copy has `most` rows at most. */
@@ -100,6 +109,19 @@ GLINT_DEVICE void load_queries(const struct glint_gpu_step &p, uint32_t shared, 
     }
 }
 
+/* Makes the ranges of a unit's queries, and leaves the tiles of keys that some of them sees. By a
+ * warp, of which each lane looks at the ranges that it has made. */
+template <class tiles> GLINT_DEVICE void see_unit(const struct glint_gpu_step &p, uint32_t unit)
+{
+    const auto mask = mask_of_unit<typename tiles::mask_t>(p, unit);
+
+#pragma unroll 1 /* registers */
+    for (int32_t row = (int32_t)lane_index(); row < STEP_ROWS; row += 32)
+        put_range(unit + tiles::RANGES_AT + (uint32_t)row * RANGE_BYTES, keys_of_query(mask, unit_word(unit, UNIT_QUERY) + row));
+    narrow_unit<typename tiles::order>(p, unit, tiles::mask_of_rows(p, unit));
+    warp_sync();
+}
+
 /* Announces units, and has each one's keys and queries copied: copy(unit, begin, end, head, hint, queries) begins the
  * copies of its tiles, and calls queries() behind the first one. By a warp. */
 template <class tiles, class copy_t>
@@ -137,6 +159,9 @@ GLINT_DEVICE void load_units(const struct glint_gpu_step &p, uint32_t shared, co
                 st_shared_u32(unit + 4 * UNIT_WHO, (uint32_t)turn);
         }
         warp_sync();
+        if constexpr (tiles::INTERVALS)
+            if (any)
+                see_unit<tiles>(p, unit);
         if (lane_index() == 0)
             mbarrier_arrive(unit_ring::full(shared, u));
         if (!any)
@@ -146,6 +171,11 @@ GLINT_DEVICE void load_units(const struct glint_gpu_step &p, uint32_t shared, co
 
         copy(unit, unit_word(unit, UNIT_BEGIN), unit_word(unit, UNIT_END), unit_word(unit, UNIT_HEAD) / p.parts,
              tiles::hint_of(unit), [&]() { load_queries<tiles>(p, shared, unit, phase); });
+        if constexpr (tiles::INTERVALS)
+            if (p.base.pages.table && unit_word(unit, UNIT_HEAD) == 0)
+                note_bad_pages<STEP_ROWS, tiles::TILE_N, 32>(p.base, unit_word(unit, UNIT_QUERY), unit_word(unit, UNIT_BATCH),
+                                                             tiles::mask_of_rows(p, unit), unit_word(unit, UNIT_BEGIN),
+                                                             unit_word(unit, UNIT_END) - 1);
         warp_sync();
         if (lane_index() == 0) /* as a reader */
             mbarrier_arrive(empty);
@@ -181,6 +211,7 @@ template <class Variant> struct step_layout : step_shape<Variant> {
         WHOLE_SLABS = shape::WHOLE_SLABS,
         RIGHT = shape::RIGHT,
         LEFT = shape::LEFT,
+        INTERVALS = shape::INTERVALS,
         REGISTERS = Variant::REGISTERS, /* of a thread that computes */
         LOADER_REGISTERS = loader_registers(REGISTERS),
         K_AT = shape::K_AT,
@@ -197,7 +228,7 @@ template <class Variant> struct step_layout : step_shape<Variant> {
         SPECIAL = V_CUT + 8 * STAGES, /* what each of two scanners found in a stage: NaN or infinity */
         UNITS_AT = SPECIAL + 8 * STAGES,
     };
-    typedef stage_ring<UNITS, 4 * UNIT_WORDS, UNITS_AT, UNITS_AT + UNITS * 4 * UNIT_WORDS> unit_ring;
+    typedef stage_ring<UNITS, shape::UNIT_BYTES, UNITS_AT, UNITS_AT + UNITS * shape::UNIT_BYTES> unit_ring;
 
     /* By one thread. */
     GLINT_DEVICE void init_rings(uint32_t shared)
@@ -333,7 +364,7 @@ template <class Variant> struct step_layout : step_shape<Variant> {
         const uint32_t thread = 32 * scanner + lane_index();
         struct ring v = {0, 0}, u = {0, 0}, cut = {0, 0};
 
-        if (p.base.pages.table && p.base.sequences.fault)
+        if (!INTERVALS && p.base.pages.table && p.base.sequences.fault)
 #pragma unroll 1
             for (int32_t i = (int32_t)block_index(); i < p.base.shape.batch; i += p.blocks)
                 note_pages(p, get_planned(p, plan_of_block(p), i).at.own, i, thread, 64);

@@ -28,6 +28,7 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         WIDTH = shape::WIDTH,
         RIGHT = shape::RIGHT,
         LEFT = shape::LEFT,
+        INTERVALS = shape::INTERVALS,
         /* Without a window the loader wants more at head_dim 64, and with e4m3 and a softcap. */
         REGISTERS = !LEFT && (HEAD_DIM <= 64 || (stored::HAS_NAN && !Variant::score::IDENTITY)) ? 216 : 224,
         LOADER_REGISTERS = loader_registers(REGISTERS),
@@ -54,7 +55,7 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         SPECIAL = scale_ring::end, /* what each warp that widens found in a stage: NaN that it left out */
         UNITS_AT = SPECIAL + 16 * STAGES,
     };
-    typedef stage_ring<UNITS, 4 * UNIT_WORDS, UNITS_AT, UNITS_AT + UNITS * 4 * UNIT_WORDS> unit_ring;
+    typedef stage_ring<UNITS, shape::UNIT_BYTES, UNITS_AT, UNITS_AT + UNITS * shape::UNIT_BYTES> unit_ring;
 
     GLINT_DEVICE void init_rings(uint32_t shared)
     {
@@ -286,7 +287,7 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         const auto signs = stored::unknown_signs(p.base);
         uint32_t turn = 0; /* whose the next piece is */
 
-        if (p.base.pages.table && p.base.sequences.fault)
+        if (!INTERVALS && p.base.pages.table && p.base.sequences.fault)
 #pragma unroll 1
             for (int32_t i = (int32_t)block_index(); i < p.base.shape.batch; i += p.blocks)
                 note_pages(p, get_planned(p, plan_of_block(p), i).at.own, i, 32 * widener + lane_index(), 32 * WIDENERS);

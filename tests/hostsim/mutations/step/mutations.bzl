@@ -1,11 +1,11 @@
-"""The deliberate faults in sm80's step with intervals and trees, as in ../trees/mutations.bzl. The row serves intervals alone, and neither, too."""
+"""The deliberate faults in the steps of sm80 and of Hopper with intervals and trees, as in ../trees/mutations.bzl. The rows serve intervals alone, and neither, too."""
 
 _ANSWER = ["answer"]
 _TREE = ["accuracy/tree_*", "tree/*"]
 _INTERVALS = ["accuracy/intervals_middle_of_many", "accuracy/intervals*", "intervals/*"]
 
-def _fault(name, breaks, was, now, caught = _ANSWER, cases = _TREE, count = 1):
-    return dict(kernel = "step", name = name, breaks = breaks, was = was, now = now, caught = caught, cases = cases, count = count)
+def _fault(name, breaks, was, now, caught = _ANSWER, cases = _TREE, count = 1, kernel = "step"):
+    return dict(kernel = kernel, name = name, breaks = breaks, was = was, now = now, caught = caught, cases = cases, count = count)
 
 def _harmless(name, why, was, now, cases = _TREE):
     return dict(kernel = "step", name = name, breaks = why, was = was, now = now, caught = [], cases = cases)
@@ -19,14 +19,25 @@ MUTATIONS = [
     _fault("step_tree_tile_with_slots", "in which tiles bits hide", "(tile + 1) * TILE_N > first_slot(mask)", "tile * TILE_N > first_slot(mask)"),
     _fault("step_spans_of_intervals_left", "slots of the spans that no row of a tile sees", "if (begin >= end || i < span || i > order::spans::of(p, end - 1))", "if (begin >= end || i > order::spans::of(p, end - 1))", ["answer", "uninitialised"], cases = _INTERVALS),
     _fault("step_spans_of_intervals_right", "also behind the last that some row sees", "if (begin >= end || i < span || i > order::spans::of(p, end - 1))", "if (begin >= end || i < span)", ["answer", "uninitialised"], cases = _INTERVALS),
-    _fault("step_span_of_the_unit", "the span that a unit's first tile is in", "INTERVALS && begin < end ? order::spans::of(p, begin)", "INTERVALS && begin > end ? order::spans::of(p, begin)", cases = _INTERVALS),
+    _fault("step_span_of_the_unit", "the span that a unit's first tile is in", "begin < end ? Order::spans::of(p, begin)", "begin > end ? Order::spans::of(p, begin)", cases = _INTERVALS),
     _fault("step_intervals_whole_too_early", "tiles in which some row does not see the first keys", "(uint32_t)seen.whole_from", "(uint32_t)max(0, seen.whole_from - 1)", cases = _INTERVALS),
     _fault("step_intervals_cut_too_late", "and the last", "(uint32_t)seen.hidden_from", "(uint32_t)(seen.hidden_from + 1)", cases = _INTERVALS + _TREE),
     _fault("step_ranges_of_another_row", "a query's own range", "LEFT ? last_key(mask, query_of(half))", "LEFT ? last_key(mask, query_of(half) / 2 * 2)", cases = _INTERVALS),
-    _fault("step_unit_narrowed_while_it_is_read", "all know the tiles that a unit has left", "                narrow_unit(p, unit, mask);\n            block_sync();", "                narrow_unit(p, unit, mask);", ["race", "answer", "deadlock", "uninitialised"], cases = _INTERVALS),
+    _fault("step_unit_narrowed_while_it_is_read", "all know the tiles that a unit has left", "                narrow_unit<order>(p, unit, mask);\n            block_sync();", "                narrow_unit<order>(p, unit, mask);", ["race", "answer", "deadlock", "uninitialised"], cases = _INTERVALS),
     _fault("step_hidden_value_of_a_tree", "NaN of a new key that a row does not see", "return sees(mask, query_of(half), 0, key, 0);", "return key >= first_key(mask, query_of(half)) && key <= last_of(half);", cases = ["special/tree_*"]),
     _fault("step_intervals_see_nothing", "LSE of a row without keys, where several blocks share it", "sees_some(mask_of<typename Order::Band>(p, s.at.own, b, s.at.first_q), row.query)", "true", cases = _INTERVALS),
     _fault("step_mask_of_another_batch", "whose intervals a sequence has", "(int64_t)batch * all.bound_q", "(int64_t)0 * all.bound_q", cases = _INTERVALS + _TREE),
     _fault("step_bad_page_of_a_tree", "a page outside of the pool, in any tile of a unit", "mask, begin, end - 1);", "mask, begin, begin);", cases = ["tree/bad_*", "intervals/bad_*"]),
+    _fault("hopper_step_tree_slots_of_the_other_row", "whose bits hide scores", "hide_slots(fragments_of(s)[0], half, tree, query_of(half), from - first_slot(tree), -GLINT_INFINITY);", "hide_slots(fragments_of(s)[0], half, tree, query_of(0), from - first_slot(tree), -GLINT_INFINITY);", kernel = "hopper"),
+    _fault("hopper_step_tree_tile_with_slots", "in which tiles bits hide", "(tile + 1) * TILE_N > first_slot(mask())", "tile * TILE_N > first_slot(mask())", kernel = "hopper"),
+    _fault("hopper_step_spans_left", "slots of the spans that no row of a tile sees", "i < word(UNIT_SEEN_SPAN) || i > last_span", "i > last_span", ["answer", "uninitialised"], cases = _INTERVALS, kernel = "hopper"),
+    _fault("hopper_step_spans_right", "also behind the last that some row sees", "i < word(UNIT_SEEN_SPAN) || i > last_span", "i < word(UNIT_SEEN_SPAN)", ["answer", "uninitialised"], cases = _INTERVALS, kernel = "hopper"),
+    _fault("hopper_step_slots_that_are_not_empty", "what is in them", "write_slot<HEAD_DIM>(slot_of(i), word(UNIT_SLOT_ROWS), block, o, none);", "write_slot<HEAD_DIM>(slot_of(i), word(UNIT_SLOT_ROWS), block, o, own);", cases = _INTERVALS, kernel = "hopper"),
+    _fault("hopper_step_first_keys", "the first key of a row", "first_key(mask(), query_of(1)) - from", "first_key(mask(), query_of(0)) - from", cases = _INTERVALS, kernel = "hopper"),
+    _fault("hopper_step_cut_too_late", "tiles in which some row does not see the last keys", "(uint32_t)seen.hidden_from", "(uint32_t)(seen.hidden_from + 1)", cases = _INTERVALS + _TREE, kernel = "hopper"),
+    _fault("hopper_step_announced_while_it_is_narrowed", "all know the tiles that a unit has left", "tiles::mask_of_rows(p, unit));\n    warp_sync();", "tiles::mask_of_rows(p, unit));", ["race", "answer", "deadlock", "uninitialised"], cases = _INTERVALS, kernel = "hopper"),
+    _fault("hopper_step_ranges_of_few_rows", "ranges of all rows of a tile", "row < STEP_ROWS", "row < STEP_ROWS / 8", ["answer", "uninitialised"], cases = _INTERVALS, kernel = "hopper"),
+    _fault("hopper_step_hidden_value_of_a_tree", "NaN of a new key that a row does not see", "return sees(mask(), query_of(half), 0, key, 0);", "return key >= first_key(mask(), query_of(half)) && key <= last_of(half);", cases = ["special/tree_*"], kernel = "hopper"),
+    _fault("hopper_step_bad_page_of_a_tree", "a page outside of the pool, in any tile of a unit", "unit_word(unit, UNIT_END) - 1", "unit_word(unit, UNIT_BEGIN)", cases = ["tree/bad_*", "intervals/bad_*"], kernel = "hopper"),
     _harmless("step_intervals_cut_one_tile_earlier", "a tile is looked at as if some row did not see all of it", "(uint32_t)seen.hidden_from", "(uint32_t)max(0, seen.hidden_from - 1)", cases = _INTERVALS),
 ]
