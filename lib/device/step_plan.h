@@ -157,11 +157,11 @@ template <class Order> GLINT_DEVICE int32_t slot_rows_of(const struct step_size 
 }
 
 /* Slots of a tile of rows: of chunk 0, and of all spans from `second` on, where chunk 1 of the sequence's keys begins.
- * With a window chunk 1 of each tile begins elsewhere, in its keys as far from the first one but for a span, and a tile
- * of fewer keys may have a slot more: two more are enough for all, and a chunk 0 has one span at least. */
-template <class Order> GLINT_DEVICE int32_t slots_of(const struct glint_gpu_step &p, const struct step_size &s, int32_t second)
+ * With a window chunk 1 of a tile begins elsewhere; where that is nearer to the first of the tile's own spans, the tile
+ * has so many spans fewer (window_slots of tests/cuda/policy_test.c). */
+GLINT_DEVICE int32_t slots_of(const struct step_size &s, int32_t second)
 {
-    return Order::spans::grow(p) ? s.spans - second + 1 : min(s.spans, s.spans - second + 3);
+    return s.spans - second + 1;
 }
 
 /* ---- making the plan ----------------------------------------------------------------------------------------- */
@@ -349,7 +349,7 @@ GLINT_DEVICE float best_share(const struct glint_gpu_step &p, uint32_t *plan, ui
             const int32_t second = Order::spans::of_chunk(p, 1, chunks, 0, s.key_tiles);
 
             extra += (float)(s.spans - s.spans / chunks) * (float)(heads * s.blocks) * (5.0f / STEP_BLOCKS);
-            slots += (float)slots_of<Order>(p, s, second) * (float)heads * (float)s.tiles * (float)slot_rows_of<Order>(s);
+            slots += (float)slots_of(s, second) * (float)heads * (float)s.tiles * (float)slot_rows_of<Order>(s);
         }
     }
     if (!alone) {
@@ -431,7 +431,7 @@ GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint
             second = Order::spans::of_chunk(p, 1, chunks, 0, s.key_tiles);
         }
         if (chunks > 1) {
-            rows = slots_of<Order>(p, s, second) * p.heads * s.tiles * slot_rows_of<Order>(s);
+            rows = slots_of(s, second) * p.heads * s.tiles * slot_rows_of<Order>(s);
             merges = p.heads * s.blocks * ((Order::HEAD_DIM + 31) / 32);
         }
         const int32_t units = p.heads * s.tiles * chunks, own[4] = {s.few ? 0 : units, s.few ? units : 0, rows, merges};
@@ -533,7 +533,7 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t *plan, uint3
     const int32_t first = span_of_chunk<Order>(p, s, size, blocks, chunk),
                   end = span_of_chunk<Order>(p, s, size, blocks, chunk + 1);
     const int32_t second = s.chunks > 1 ? span_of_chunk<Order>(p, s, size, blocks, 1) : s.second;
-    const int32_t slot_rows = slot_rows_of<Order>(size), slots = slots_of<Order>(p, size, s.second);
+    const int32_t slot_rows = slot_rows_of<Order>(size), slots = slots_of(size, s.second);
 
     if (lane_index() == 0) {
         const uint32_t words[UNIT_WORDS] = {
@@ -639,7 +639,7 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
         const int32_t second = span_of_chunk<Order>(p, s, size, blocks, 1);
         const int32_t all = Order::spans::count(p, blocks.last + 1), count = all - second + 1;
         const int32_t slot_rows = slot_rows_of<Order>(size), in_tile = block - Order::BLOCKS * tile;
-        const int64_t first = s.base + (int64_t)(head * size.tiles + tile) * slots_of<Order>(p, size, s.second) * slot_rows;
+        const int64_t first = s.base + (int64_t)(head * size.tiles + tile) * slots_of(size, s.second) * slot_rows;
         const int64_t step = (int64_t)slot_rows * (HEAD_DIM + 2);
         float *const slot = p.partial + first * (HEAD_DIM + 2);
         const float *from = slot_of_block<HEAD_DIM>(slot, in_tile) + 128 * column;

@@ -421,6 +421,40 @@ static int64_t spans_seen(const struct glint_variant *row, const struct glint_gp
     return most;
 }
 
+/* The first span of chunk 1 of n, of tiles `from` to `end` - 1, where spans have `first` tiles each: of_chunk of
+ * lib/device/step.h. */
+static int64_t second_chunk(int64_t first, int64_t n, int64_t from, int64_t end)
+{
+    const int64_t own = from / first, all = (end - 1) / first + 1, at = from + (end - from) / n,
+                  nearest = at / first + (at % first > first / 2), most = nearest < all ? nearest : all;
+    return most > own + 1 ? most : own + 1;
+}
+
+/* With a window a tile of rows whose keys are among `seen` tiles that follow one another, wherever it is and however
+ * many of them it sees, has a place for the slot of chunk 0 and of each of its spans from its own chunk 1 on: the
+ * device's plan gives all tiles of a sequence as many as one at its beginning that sees all `seen` needs. */
+START_TEST(window_slots)
+{
+    static const int64_t firsts[] = {1, 2, 3, 5, 8};
+    int64_t exact = 0;
+    for (size_t f = 0; f < sizeof firsts / sizeof firsts[0]; f++)
+        for (int64_t first = firsts[f], seen = 1; seen <= 12 * first; seen++) {
+            const int64_t spans = (seen + first - 2) / first + 1;
+            for (int64_t n = 2; n <= spans; n++) {
+                const int64_t slots = spans - second_chunk(first, n, 0, seen) + 1;
+                for (int64_t tiles = 1; tiles <= seen; tiles++)
+                    for (int64_t from = 0; from < 2 * first; from++) {
+                        const int64_t all = (from + tiles - 1) / first + 1, second = second_chunk(first, n, from, from + tiles),
+                                      used = all > second ? all - second + 1 : 1;
+                        ck_assert_int_le(used, slots);
+                        exact += used == slots;
+                    }
+            }
+        }
+    ck_assert_int_gt(exact, 1000);
+}
+END_TEST
+
 /* Whatever the shape: a unit fits in 32 bits, partial results of all tiles have their place unless there are more
  * than the rule allows, and the plan has room for every sequence. */
 START_TEST(step_layouts)
@@ -625,6 +659,7 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, sections_of_ragged);
     tcase_add_test(tcase, decode_layouts);
     tcase_add_test(tcase, decode_merges_beyond_a_grid);
+    tcase_add_test(tcase, window_slots);
     tcase_add_test(tcase, step_layouts);
     tcase_add_test(tcase, tuned);
     tcase_add_test(tcase, huge_grids_of_clusters);
