@@ -299,6 +299,7 @@ static const struct {
     {"a problem of many heads", 1 << 17, 1 << 16, 1 << 16, 1, 1 << 10, true, false},
     {"a problem of many queries", 2, 3, 3, GLINT_MAX_EXTENT, 5, true, false},
     {"a problem of tensors that are alike", 2, 4, 4, 7, 7, false, true},
+    {"a problem without keys", 2, 4, 2, 7, 0, false, false},
 };
 
 static void make(struct scene *s, const struct glint_variant *v, size_t shape, size_t number)
@@ -337,8 +338,8 @@ static void put_row(FILE *out, uint32_t row, bool each)
         make(&s, v, shape, row + shape);
         walk_all(out, &s, PROBLEM, shapes[shape].title, each || (shape == 0 && row % 7 == 3));
     }
-    for (size_t number = row; number < row + 5; number++) {
-        make(&s, v, number < row + 3 ? 0 : 3, number);
+    for (size_t number = row; number < row + 6; number++) {
+        make(&s, v, number < row + 3 ? 0 : number < row + 5 ? 3 : 4, number);
         if (glint_plan_variant(s.context, &s.problem, (enum glint_pass)s.pass, row, &s.plan) != GLINT_OK)
             continue;
         give(&s);
