@@ -203,7 +203,7 @@ static int32_t even_section(int64_t all, int64_t heads)
 static int32_t section_of_parts(int64_t part, int64_t parts, int64_t heads)
 {
     if (heads >= part)
-        return (int32_t)(heads / part * part);
+        return (int32_t)(heads - heads % part);
     for (int64_t fewer = heads; 2 * fewer > heads; fewer--)
         if (part % fewer == 0)
             return (int32_t)fewer;
@@ -261,7 +261,7 @@ int32_t glint_gpu_persistent_section(const struct glint_gpu_shape *shape, int32_
     const int64_t part = (int64_t)shape->batch * shape->heads_kv, all = part * parts;
     int64_t heads = 1;
 
-    while (2 * heads <= wanted)
+    while (heads <= wanted / 2)
         heads *= 2;
     if (heads >= all)
         return (int32_t)all;
