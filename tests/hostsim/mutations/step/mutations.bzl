@@ -28,7 +28,7 @@ MUTATIONS = [
     _fault("step_intervals_see_nothing", "LSE of a row without keys, where several blocks share it", "sees_some(mask_of<typename Order::Band>(p, s.at.own, b, s.at.first_q), row.query)", "true", cases = _INTERVALS),
     _fault("step_mask_of_another_batch", "whose intervals a sequence has", "(int64_t)batch * all.bound_q", "(int64_t)0 * all.bound_q", cases = _INTERVALS + _TREE),
     _fault("step_bad_page_of_a_tree", "a page outside of the pool, in any tile of a unit", "mask, begin, end - 1);", "mask, begin, begin);", cases = ["tree/bad_*", "intervals/bad_*"]),
-    _fault("hopper_step_tree_slots_of_the_other_row", "whose bits hide scores", "hide_slots(fragments_of(s)[0], half, tree, query_of(half), from - first_slot(tree), -GLINT_INFINITY);", "hide_slots(fragments_of(s)[0], half, tree, query_of(0), from - first_slot(tree), -GLINT_INFINITY);", kernel = "hopper"),
+    _fault("hopper_step_tree_slots_of_the_other_row", "whose bits hide scores", "hide_slots(fragments_of(s)[0], half, tree, query_of(half),", "hide_slots(fragments_of(s)[0], half, tree, query_of(0),", kernel = "hopper"),
     _fault("hopper_step_tree_tile_with_slots", "in which tiles bits hide", "(tile + 1) * TILE_N > first_slot(mask())", "tile * TILE_N > first_slot(mask())", kernel = "hopper"),
     _fault("hopper_step_spans_left", "slots of the spans that no row of a tile sees", "i < word(UNIT_SEEN_SPAN) || i > last_span", "i > last_span", ["answer", "uninitialised"], cases = _INTERVALS, kernel = "hopper"),
     _fault("hopper_step_spans_right", "also behind the last that some row sees", "i < word(UNIT_SEEN_SPAN) || i > last_span", "i < word(UNIT_SEEN_SPAN)", ["answer", "uninitialised"], cases = _INTERVALS, kernel = "hopper"),
