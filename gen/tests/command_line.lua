@@ -20,6 +20,7 @@ runs("--help", { "--help" }, 0, "list", "emit", "check", "explain", "Exit status
 for _, command in ipairs({ "list", "emit", "check", "explain" }) do
   runs(command .. " --help", { command, "--help" }, 0, "glint.lua " .. command, "--spec FILE", "--out FILE")
   runs(command .. " -h", { command, "-h" }, 0, "glint.lua " .. command)
+  runs(command .. ", mistyped", { command .. "s" }, 2, ("no command %q; did you mean %s?"):format(command .. "s", command))
 end
 runs("no command", {}, 2, "no command", "--help")
 runs("an unknown command", { "lst" }, 2, 'no command "lst"', "did you mean list?")
@@ -97,6 +98,21 @@ harness.case("it runs from any folder", function()
     local command = ("cd '%s' && '%s' '%s' list --format bzl >'%s'"):format(way[1], harness.lua, way[2], out)
     harness.yes(os.execute(command), command)
     harness.has(harness.read(out), 'SPEC = "spec/attention.lua"')
+  end
+end)
+
+harness.case("what is emitted calls a spec by its path in the repository, else from its last spec/ on or by its file's name", function()
+  local root = harness.tree({})
+  for path, name in pairs({ ["spec/x.lua"] = "spec/x.lua", ["./spec/x.lua"] = "spec/x.lua", ["of/spec/x.lua"] = "of/spec/x.lua",
+    ["external/of/spec/x.lua"] = "spec/x.lua", ["external/x.lua"] = "x.lua", ["externals/x.lua"] = "externals/x.lua",
+    ["bazel-out/of/spec/x.lua"] = "spec/x.lua", ["bazel-out/x.lua"] = "x.lua", ["bazel/x.lua"] = "bazel/x.lua",
+    ["spec/../spec/x.lua"] = "spec/../spec/x.lua", ["./../" .. root:match("[^/]*$") .. "/spec/x.lua"] = "spec/x.lua",
+    [root .. "/spec/x.lua"] = "spec/x.lua", [root .. "/of/x.lua"] = "x.lua", ["of/a b*&.lua"] = "of/a_b__.lua" }) do
+    local folder, out = path:match("^(.*)/"), harness.file(nil, ".out")
+    harness.yes(os.execute(("cd '%s' && mkdir -p '%s'"):format(root, folder)))
+    harness.write(path:sub(1, 1) == "/" and path or root .. "/" .. path, specs.with({}))
+    harness.yes(os.execute(("cd '%s' && '%s' gen/glint.lua list --spec '%s' --format bzl >'%s'"):format(root, harness.lua, path, out)))
+    harness.is(harness.read(out):match('SPEC = "(.-)"'), name, path)
   end
 end)
 

@@ -1,6 +1,7 @@
 -- Emission: the header, the table, the same bytes each time, and files that are replaced whole or not at all.
 local emit = require("gen.emit")
 local harness = require("gen.tests.harness")
+local output = require("gen.output")
 local specs = require("gen.tests.specs")
 
 local NAME = "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"
@@ -116,6 +117,14 @@ harness.case("a file that cannot be written", function()
   harness.has(err, "No space left")
   harness.is(harness.read(out), "old")
   harness.yes(not os.execute(("test -L %s.partial"):format(out)), "a part of the file stays")
+end)
+
+harness.case("a disk that is full says so while a long text is written, and when a short one's file is closed", function()
+  for _, bytes in ipairs({ 1, 1 << 10, 1 << 20 }) do
+    local ok, why = output.write("/dev/full", ("x"):rep(bytes))
+    harness.is(ok, nil, ("%d bytes are on a full disk"):format(bytes))
+    harness.is(why, "No space left on device")
+  end
 end)
 
 harness.case("standard output that cannot be written", function()

@@ -51,6 +51,12 @@ harness.case("a line lists the values of all that is missing", function()
   harness.is(holes.line("sm80", rules[1]), '{ family = "sm80", dtype = { "f16", "f32" }, reason = "sm80 has no kernel for it" },')
 end)
 
+harness.case("where nothing is made, one line takes all of a family away", function()
+  local rules = holes.rules({ key("fwd", "f32", 64), key("bwd", "f16", 128) }, {})
+  harness.is(#rules, 1)
+  harness.is(holes.line("sm80", rules[1]), '{ family = "sm80", reason = "sm80 has no kernel for it" },')
+end)
+
 harness.case("an error of the caller's is said: a key that is made cannot be missing", function()
   local ok, why = pcall(holes.rules, { key("fwd", "f32", 64) }, { key("fwd", "f32", 64) })
   harness.yes(not ok)

@@ -25,9 +25,12 @@ enum {
     STEP,
     CPU_FEW,
     CPU_PRODUCTS,
+    NEW_SHORT,
+    NEW_PAGED,
+    OLD_PAGED,
     ROWS
 };
-enum { SUBSETS = 1 << (STEP + 1) }; /* the rest has a case of its own */
+enum { SUBSETS = 1 << (STEP + 1), MANY = 1 << NEW_SHORT }; /* the rest have cases of their own */
 
 static const struct glint_family lowest, middle, highest;
 enum { LOWEST, MIDDLE, HIGHEST };
@@ -45,6 +48,9 @@ enum {
     MIDDLE_could = GLINT_TAKES_PAGES
 };
 enum { HIGHEST_takes = 0, HIGHEST_could = GLINT_TAKES_LENGTHS | GLINT_TAKES_SINKS };
+enum { PAGED_takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_PAGES };
+enum { PAGED_MIDDLE = MIDDLE, PAGED_MIDDLE_takes = PAGED_takes, PAGED_MIDDLE_could = PAGED_takes };
+enum { PAGED_HIGHEST = HIGHEST, PAGED_HIGHEST_takes = PAGED_takes, PAGED_HIGHEST_could = PAGED_takes };
 
 #define ROW(how, family, m, n, isa, sm, math, up_to, both_up_to, least, queries, alignment)                                      \
     {                                                                                                                            \
@@ -79,6 +85,9 @@ const struct glint_variant glint_variants[] = {
               .family = HIGHEST},
     [CPU_FEW] = ROW("cpu_x86_64_v4_m32n256", LOWEST, 32, 256, GLINT_ISA_X86_64_V4, 0, GLINT_MATH_NATIVE, 0, 0, 0, 20, 4),
     [CPU_PRODUCTS] = ROW("cpu_x86_64_bf16_m64n256", LOWEST, 64, 256, GLINT_ISA_X86_64_BF16, 0, GLINT_MATH_BF16, 0, 0, 0, 0, 4),
+    [NEW_SHORT] = ROW("sm90a_m64n64", HIGHEST, 64, 64, 0, 90, GLINT_MATH_TF32, 128, 0, 0, 0, 16),
+    [NEW_PAGED] = ROW("sm90a_m192n64", PAGED_HIGHEST, 192, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 0, 0, 32),
+    [OLD_PAGED] = ROW("sm80_m192n64", PAGED_MIDDLE, 192, 64, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 4),
 };
 const uint32_t glint_variants_count = ROWS;
 
@@ -258,18 +267,36 @@ static uint32_t by_the_rule(const struct glint_problem *p)
     return best;
 }
 
-START_TEST(every_subset_of_rows)
+static void expect_the_rule(void)
 {
     static const int64_t lengths[] = {1, 16, 17, 31, 32, 33, 64, 65, 97, 128, 129, 1000, 4096};
     const size_t count = sizeof lengths / sizeof lengths[0];
+    for (size_t q = 0; q < count; q++)
+        for (size_t k = 0; k < count; k++) {
+            const struct glint_problem p = problem_of(2, 3, lengths[q], lengths[k]);
+            const uint32_t got = taken(&p), right = by_the_rule(&p);
+            ck_assert_msg(got == right, "rows %#x, %lld x %lld: %s instead of %s", runnable, (long long)lengths[q],
+                          (long long)lengths[k], glint_variants[got].name, glint_variants[right].name);
+        }
+}
+
+START_TEST(every_subset_of_rows)
+{
     for (runnable = 1; runnable < SUBSETS; runnable++)
-        for (size_t q = 0; q < count; q++)
-            for (size_t k = 0; k < count; k++) {
-                const struct glint_problem p = problem_of(2, 3, lengths[q], lengths[k]);
-                const uint32_t got = taken(&p), right = by_the_rule(&p);
-                ck_assert_msg(got == right, "rows %#x, %lld x %lld: %s instead of %s", runnable, (long long)lengths[q],
-                              (long long)lengths[k], glint_variants[got].name, glint_variants[right].name);
-            }
+        expect_the_rule();
+}
+END_TEST
+
+/* The newest family has rows of each kind of bound, too: what a length exceeds comes behind rows without a bound, and a step that
+ * is not meant for the lengths behind both. */
+START_TEST(bounds_beside_a_step)
+{
+    for (unsigned of_newest = 1; of_newest < 8; of_newest++)
+        for (unsigned others = 0; others < 2; others++) {
+            runnable = (of_newest & 1u) << NEWEST | (of_newest >> 1 & 1u) << STEP | (of_newest >> 2) << NEW_SHORT |
+                       others * (1u << GPU_WIDE | 1u << GPU_SHORT);
+            expect_the_rule();
+        }
 }
 END_TEST
 
@@ -277,7 +304,7 @@ END_TEST
  * says so. */
 START_TEST(lengths_on_the_device)
 {
-    for (runnable = 1; runnable < 1u << ROWS; runnable++)
+    for (runnable = 1; runnable < MANY; runnable++)
         for (int64_t length = 1; length < 300; length += 80) {
             struct glint_problem p = problem_of(2, 3, length, 2 * length);
             struct glint_plan plan;
@@ -307,7 +334,7 @@ enum { GAPS = sizeof gaps / sizeof gaps[0] };
  * is refused when none is left, with the stride and the row that would have been taken. */
 START_TEST(strides_that_some_rows_do_not_take)
 {
-    for (runnable = 1; runnable < 1u << ROWS; runnable++)
+    for (runnable = 1; runnable < MANY; runnable++)
         for (int g = 0; g < GAPS; g++)
             for (int64_t many = 1; many <= 2; many++)
                 for (int64_t length = 1; length < 300; length += 80) {
@@ -656,7 +683,7 @@ START_TEST(batch_and_heads_play_no_part)
     static const int64_t counts[][2] = {{1, 1}, {1, 2}, {2, 1}, {2, 2}, {77, 40}};
     for (int64_t length = 1; length < 400; length += 57)
         for (int g = 0; g < GAPS; g++)
-            for (runnable = 1; runnable < 1u << ROWS; runnable++) {
+            for (runnable = 1; runnable < MANY; runnable++) {
                 uint32_t first = UINT32_MAX;
                 for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
                     struct glint_problem p = with_gaps(problem_of(77, 40, length, 2 * length), gaps[g]);
@@ -672,12 +699,39 @@ START_TEST(batch_and_heads_play_no_part)
 }
 END_TEST
 
+/* Nor do the pages of a pool, of which there may be one alone. */
+START_TEST(the_size_of_a_pool_plays_no_part)
+{
+    static const int64_t pages[] = {1, 2, 3, 100};
+    for (unsigned rows = 1; rows < 4; rows++)
+        for (int64_t gap = 0; gap <= 8; gap++)
+            for (int64_t head_gap = 0; head_gap <= 8; head_gap += 4) {
+                uint32_t first = UINT32_MAX;
+                for (size_t i = 0; i < sizeof pages / sizeof pages[0]; i++) {
+                    struct glint_problem p = problem_of(1, 1, 50, 100);
+                    struct glint_plan plan;
+                    p.lengths = GLINT_LENGTHS_DEVICE;
+                    p.page_rows = 16, p.pages = pages[i], p.pages_per_sequence = 7;
+                    p.k = p.v = (struct glint_strides){16 * 64 + gap, 16 * 64 + head_gap, 64};
+                    runnable = (rows & 1u) << NEW_PAGED | (rows >> 1) << OLD_PAGED;
+                    if (glint_plan(context, &p, GLINT_FORWARD, &plan) != GLINT_OK)
+                        continue;
+                    ck_assert_msg(first == UINT32_MAX || plan.variant == first, "%d pages, a gap of %d: %s", (int)pages[i],
+                                  (int)gap, glint_variants[plan.variant].name);
+                    first = plan.variant;
+                }
+                ck_assert(first != UINT32_MAX || rows == 1);
+            }
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("plan_rule");
     TCase *tcase = tcase_create("rule");
     tcase_add_checked_fixture(tcase, open_context, close_context);
     tcase_add_test(tcase, every_subset_of_rows);
+    tcase_add_test(tcase, bounds_beside_a_step);
     tcase_add_test(tcase, precision_is_no_matter_of_shape);
     tcase_add_test(tcase, rows_for_short_sequences);
     tcase_add_test(tcase, rows_for_few_queries);
@@ -694,6 +748,7 @@ int main(void)
     tcase_add_test(tcase, what_a_row_could_take);
     tcase_add_test(tcase, the_caller_takes_another_row);
     tcase_add_test(tcase, batch_and_heads_play_no_part);
+    tcase_add_test(tcase, the_size_of_a_pool_plays_no_part);
     suite_add_tcase(suite, tcase);
     SRunner *runner = srunner_create(suite);
     srunner_set_fork_status(runner, CK_NOFORK);
