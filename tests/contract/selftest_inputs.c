@@ -19,7 +19,10 @@
 #include "tests/support/golden.h"
 
 extern const struct glint_family glint_family_cpu;
-const struct glint_family *const glint_families[] = {&glint_family_cpu};
+/* The CPU's own, but for copies: one of them can fail. main() fills them in. */
+static struct glint_backend backend;
+static struct glint_family family;
+const struct glint_family *const glint_families[] = {&family};
 
 void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task)
 {
@@ -56,6 +59,9 @@ static const struct glint_variant kinds[] = {
     ROW("fwd_f32_d64_none_tensor", FORWARD, F32, 0, TENSOR, 64, 32, 64, 0, GLINT_MATH_TF32, 0),
     ROW("fwd_f32_d64_tree", FORWARD, F32, 0, TREE, 64, 32, 48, 0, GLINT_MATH_NATIVE, SINKS),
     ROW("fwd_f32_i8_d64_causal", FORWARD, F32, GLINT_I8, CAUSAL, 64, 64, 96, 0, GLINT_MATH_NATIVE, 0),
+    /* two chunks of a row, a few rows, and whatever there is to copy */
+    ROW("bwd_f32_d72_interval_softcap_tensor", BACKWARD, F32, 0, INTERVAL | CAP | TENSOR, 72, 15, 8, 0, GLINT_MATH_NATIVE, SINKS),
+    ROW("fwd_f32_i8_d72_tree", FORWARD, F32, GLINT_I8, TREE, 72, 6, 8, 0, GLINT_MATH_NATIVE, SINKS),
     /* as many queries as there are at most */
     ROW("fwd_f32_d8_none", FORWARD, F32, 0, 0, 8, 128, 8, 0, GLINT_MATH_NATIVE, 0),
 };
@@ -417,6 +423,54 @@ static double reported(const struct glint_context *context, int output, double b
     return (double)result.worst_error;
 }
 
+/* ---- copies ------------------------------------------------------------------------------------------------------ */
+
+static struct {
+    int64_t fails, count; /* the number of the one that fails, and how many there were */
+    unsigned calls;       /* of kernels before it */
+} copies = {-1, 0, 0};
+
+static enum glint_status next_copy(void)
+{
+    if (copies.count++ == copies.fails)
+        copies.calls = off.calls;
+    return copies.count - 1 == copies.fails ? GLINT_DRIVER_ERROR : GLINT_OK;
+}
+
+static enum glint_status copy_in(const struct glint_context *context, void *device, const void *host, size_t bytes, void *stream)
+{
+    const enum glint_status status = next_copy();
+    return status != GLINT_OK ? status : glint_family_cpu.backend->copy_in(context, device, host, bytes, stream);
+}
+
+static enum glint_status copy_out(const struct glint_context *context, void *host, const void *device, size_t bytes, void *stream)
+{
+    const enum glint_status status = next_copy();
+    return status != GLINT_OK ? status : glint_family_cpu.backend->copy_out(context, host, device, bytes, stream);
+}
+
+/* Each copy fails where all others do not: it is the last one, its status is answered, and the result stays. */
+static void fail_each_copy(const struct glint_context *context)
+{
+    const struct glint_selftest_result before = {sizeof before, 77, 78, 79, 80};
+    copies.count = 0;
+    reported(context, NONE, 0);
+    const int64_t count = copies.count;
+    for (copies.fails = 0; copies.fails < count; copies.fails++) {
+        struct glint_selftest_result result = before;
+        copies.count = 0, off.calls = 0;
+        memset(memory, BESIDE, memory_bytes);
+        const enum glint_status status = glint_selftest(context, memory, memory_bytes, NULL, &result);
+        EXPECT(status == GLINT_DRIVER_ERROR && copies.count == copies.fails + 1 && off.calls == copies.calls &&
+                   memcmp(&result, &before, sizeof result) == 0,
+               "copy %d of %d fails: %s after %d copies", (int)copies.fails, (int)count, glint_status_name(status),
+               (int)copies.count);
+    }
+    copies.fails = -1;
+}
+
+/* ---- all of a row ------------------------------------------------------------------------------------------------- */
+
 /* Right answers are rounded, which is at most an eighth of the tolerance. */
 static void ask(void)
 {
@@ -426,8 +480,10 @@ static void ask(void)
     struct glint_options options = GLINT_OPTIONS_INIT;
     struct glint_context *context = NULL;
     options.device = GLINT_DEVICE_CPU;
-    if (glint_context_size() > sizeof storage || glint_context_init(storage, sizeof storage, &options, &context) != GLINT_OK ||
-        glint_selftest_size(context, &memory_bytes) != GLINT_OK || memory_bytes == 0)
+    if (glint_context_size() > sizeof storage || glint_context_init(storage, sizeof storage, &options, &context) != GLINT_OK)
+        exit(1);
+    context->backend = &backend;
+    if (glint_selftest_size(context, &memory_bytes) != GLINT_OK || memory_bytes == 0)
         exit(1);
     memory = aligned_alloc(GLINT_WORKSPACE_ALIGNMENT, memory_bytes);
     FILE *const out = golden;
@@ -442,6 +498,8 @@ static void ask(void)
             EXPECT(fabs(error - fabs(by[i])) <= 0.15 + 0.02 * fabs(by[i]), "%s off by %g tolerances is reported as %g",
                    names[output], by[i], error);
         }
+    if (table[0].tile_m < 32)
+        fail_each_copy(context);
     golden = out;
     free(memory);
 }
@@ -451,6 +509,8 @@ int main(int argc, char **argv)
     char *have = NULL;
     size_t bytes = 0;
     golden = open_memstream(&have, &bytes);
+    backend = *glint_family_cpu.backend, family = glint_family_cpu;
+    backend.copy_in = copy_in, backend.copy_out = copy_out, family.backend = &backend;
     for (size_t i = 0; i < KINDS; i++) {
         table[0] = kinds[i];
         ask();
