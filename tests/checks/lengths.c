@@ -494,8 +494,8 @@ static void few_keys_in_pages(struct subject *subject, const struct shape *shape
  * lowered to the first whose length is none, of either side, wherever it lies. */
 static void faults_of_many(struct subject *subject, const struct shape *shape)
 {
-    enum { MANY = 660 };
-    static const int first_bad[] = {600, 130, 300, 430, MANY};
+    enum { MANY = 2200 };
+    static const int first_bad[] = {2150, 130, 1300, 430, MANY};
     struct shape of_all = *shape;
     of_all.batch = MANY;
     struct experiment *const e = experiment_new(subject, &of_all);

@@ -189,11 +189,12 @@ static void store_row(const struct experiment *e, unsigned char *to, enum tensor
         dtype_store_row(tensor_dtype(e, t), to, values, tensor_dim(e, t));
 }
 
-/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there. */
-static float special_or(float value, int64_t row, int64_t d, int64_t dim)
+/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there; or in `every` row, each in a column of
+ * its own, so that a query's O tells the keys that it sees. */
+static float special_or(float value, int64_t row, int64_t d, int64_t dim, bool every)
 {
     static const float special[] = {NAN, INFINITY, -INFINITY};
-    return row % 11 == 4 && d == row % dim ? special[row % 3] : value;
+    return (every || row % 11 == 4) && d == row % dim ? special[row % 3] : value;
 }
 
 /* What the backward pass is given of O and LSE: any numbers where a query sees a key, and what the forward pass makes
@@ -205,7 +206,7 @@ static float input_of(const struct experiment *e, const struct batch *b, enum te
     const float value = tensor_row(e, e->in[t], t, 0, h, of_all)[d];
     const bool of_special = b->special && (i % 2 == 0 || b->page_rows > 0); /* in pages sequences share rows of the experiment */
     if (of_special && (t == V || (pass_of(e) == GLINT_BACKWARD && (t == K || t == DOUT))))
-        return special_or(value, of_all, d, tensor_dim(e, t));
+        return special_or(value, of_all, d, tensor_dim(e, t), pass_of(e) == GLINT_FORWARD);
     if ((t == Q || t == DOUT) && b->length[1][i] == 0)
         return NAN;
     if (t == LSE && e->sinks != NULL && row % 7 == 3 && !sees_none(e, b, i, row))
