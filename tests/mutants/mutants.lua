@@ -525,7 +525,7 @@ end
 local function main()
   if settings.worker then
     local ids = {}
-    for id in settings.ids:gmatch("%d+") do ids[#ids + 1] = tonumber(id) end
+    for id in read(work .. "/run/order"):gmatch("%d+") do ids[#ids + 1] = tonumber(id) end
     return worker(settings.worker, ids)
   end
   if not settings.prepared then prepare() end
@@ -554,6 +554,7 @@ local function main()
     chosen[i], chosen[j] = chosen[j], chosen[i]
   end
   write(work .. "/run/mutants.lua", dump(mutants))
+  write(work .. "/run/order", table.concat(chosen, "\n"))
   local more = settings.only and "--only '" .. settings.only .. "'" or ""
   if settings.seconds then more = more .. (" --until_ %f"):format(seconds() + tonumber(settings.seconds)) end
   if settings.most then more = more .. " --most " .. settings.most end
@@ -561,8 +562,7 @@ local function main()
   for _, id in ipairs(chosen) do write(("%s/run/todo.%d"):format(work, id), "") end
   local commands = {}
   for job = 1, tonumber(settings.jobs) do
-    commands[job] = ("lua5.4 %s/tests/mutants/mutants.lua --work %s --seed %s %s --worker w%d --ids %s &"):format(here, work,
-      settings.seed, more, job, table.concat(chosen, ","))
+    commands[job] = ("lua5.4 %s/tests/mutants/mutants.lua --work %s --seed %s %s --worker w%d &"):format(here, work, settings.seed, more, job)
   end
   os.execute(table.concat(commands, "\n") .. "\nwait")
   local results = {}
