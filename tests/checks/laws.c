@@ -1206,7 +1206,8 @@ void divided_laws_checks(struct check_list *list, struct subject *subject)
     s.layout = LAYOUT_PADDED;
     s.detail = 3;
     checks_add(list, any_division, &s, "divided/chunks");
-    struct shape rising = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 2, .data = DATA_RISING, .detail = 1, .mask = s.mask};
+    struct shape rising = {
+        .batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 2, .data = DATA_RISING, .detail = 1, .mask = s.mask};
     for (int64_t steps = 4; steps <= 36; steps += 4) { /* the largest scores are in the last part, whichever it is of its fold */
         rising.seqlen_k = steps * n - 7;
         checks_add(list, any_division, &rising, "divided/rising_%d", (int)steps);

@@ -469,7 +469,7 @@ static void fail_each_copy(const struct glint_context *context)
     copies.fails = -1;
 }
 
-/* ---- all of a row ------------------------------------------------------------------------------------------------- */
+/* ---- all of a row ----------------------------------------------------------------------------------------------- */
 
 /* Right answers are rounded, which is at most an eighth of the tolerance. */
 static void ask(void)
