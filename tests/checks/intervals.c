@@ -59,8 +59,8 @@ static void *put(const struct batch *b, const void *from, size_t bytes)
     return to;
 }
 
-/* In the forward pass scores of every sixth row of Q are -inf, and in sequences of even numbers each row of V has NaN or
- * an infinity in a column of its own: so a query's O tells the keys that it sees. */
+/* In the forward pass scores of every sixth row of Q are -inf, and in sequences of even numbers each row of V has NaN
+ * or an infinity in a column of its own: so a query's O tells the keys that it sees. */
 static void *put_normal(const struct batch *b, enum tensor t, const struct shape *shape)
 {
     const enum glint_dtype dtype = (enum glint_dtype)b->subject->info.dtype;
