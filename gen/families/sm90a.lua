@@ -168,7 +168,7 @@ function sm90a.complete(record)
   record.width = record.head_dim % 64 == 0 and 128 or 64
   record.blocks_per_sm = record.blocks_per_sm or 1
   if not short then
-    record.registers = record.registers or (record.warpgroups == 3 and 160 or 232) - (record.intervals and 8 or 0)
+    record.registers = record.registers or (record.warpgroups == 3 and 160 or 232)
     record.producer_registers = share(record) * (1 + record.warpgroups) - record.registers * record.warpgroups
     if record.turns == nil then record.turns = false end
     if record.dynamic == nil then record.dynamic = record.causal end
@@ -300,13 +300,14 @@ function sm90a.check(record, report)
   end
   local registers = short and REGISTERS // (128 * record.blocks_per_sm) // STEP * STEP or record.registers
   -- With lengths a row's end looks again for whether it sees a key: with 24 head_dim 96 spills 8 bytes at 112 keys, and
-  -- 4 without a mask. 96 keys are as fast there (bench/results/sm90a_notes.md).
-  local others = record.capped and 40 or short and 24 or 32
+  -- 4 without a mask. 96 keys are as fast there (bench/results/sm90a_notes.md). With intervals and a softcap 40 were
+  -- too few: head_dim 32 spilled 12 bytes at 128 keys, and 128 spilled 24 at 64.
+  local others = record.capped and (record.intervals and not short and 52 or 40) or short and 24 or 32
   if payload(record) > math.min(registers, 255) - others then
     report("n", ("scores, weights and O are %d numbers a thread, which has %d registers"):format(payload(record), registers), "fewer keys")
   end
-  -- A loader that reads intervals spills 28 bytes with 40, and 56 with 32.
-  if not short and record.producer_registers < (record.intervals and 56 or 24) then
+  -- A loader that reads intervals fits 32.
+  if not short and record.producer_registers < (record.intervals and 32 or 24) then
     report("registers", ("leaves %d a thread that loads, of %d at the start"):format(record.producer_registers, share(record)), "fewer")
   end
   local limit = architectures.get(record.archs[1])

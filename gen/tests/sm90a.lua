@@ -67,7 +67,7 @@ harness.case("sm90a: one more kernel takes ragged sequences, with lengths or wit
   harness.is(short.launches[2].smem_bytes, short.smem_bytes + 8 + 288)
 end)
 
-harness.case("sm90a: intervals wait in the queue of tiles, in every kernel, and leave the loader more registers", function()
+harness.case("sm90a: intervals wait in the queue of tiles, in every kernel, whose loader fits 32 registers", function()
   local function interval(fields)
     fields.mask, fields.causal, fields.bounds_first, fields.intervals = "interval", true, true, true
     return fields
@@ -77,18 +77,24 @@ harness.case("sm90a: intervals wait in the queue of tiles, in every kernel, and 
   harness.is(made.smem_bytes, 192 * 256 + 4 * 64 * 256 + 16 + 64 + 3 * (32 + 16 + 3 * 16 + 192 * 8 + 16) + 32)
   harness.is(made.launches[2].smem_bytes, made.smem_bytes)
   harness.is(made.launches[3].smem_bytes, made.smem_bytes + 1600 + 12 * 32)
-  harness.is(made.registers, 152)
-  harness.is(made.producer_registers, 56)
+  harness.is(made.registers, 160)
+  harness.is(made.producer_registers, 32)
   harness.is(made.zero_words, 1)
   harness.is(short.smem_bytes, 64 * 128 + 4 * 64 * 128 + 8 + 32 + 64 * 8)
   harness.is(short.launches[2].smem_bytes, short.smem_bytes + 8 + 288)
   harness.is(mistakes(interval({ n = 64 })), "")
-  harness.has(mistakes(interval({ n = 64, registers = 160 })), "registers: leaves 32 a thread that loads")
+  harness.is(mistakes(interval({ n = 64, registers = 152 })), "")
+  harness.has(mistakes(interval({ n = 64, registers = 168 })), "registers: leaves 8 a thread that loads")
   harness.has(mistakes(interval({ n = 64, dynamic = false })), "dynamic: tiles with intervals are taken one after another")
   harness.is(mistakes(interval({ m = 128, n = 128, schedule = "step" })), "")
   harness.has(mistakes(interval({ m = 128, n = 64, head_dim = 256, schedule = "step" })), "m: a step with intervals has no kernel for head_dim 256")
   harness.is(sm90a.lacks({ pass = "fwd", mask = "tree", head_dim = 128 }), false)
   harness.is(sm90a.lacks({ pass = "fwd", mask = "tree", head_dim = 192 }), true)
+  -- with a softcap, 112 numbers beside 160 registers spilled
+  harness.has(mistakes(interval({ n = 128, head_dim = 32, capped = true })), "112 numbers a thread, which has 160 registers")
+  harness.is(mistakes(interval({ n = 112, head_dim = 32, capped = true })), "")
+  harness.is(mistakes(interval({ n = 128, head_dim = 32 })), "")
+  harness.has(sm90a.candidates({ pass = "fwd", dtype = "bf16", kv_dtype = "same", head_dim = 32, mask = "interval", softcap = "softcap" })[1].how, "m192n112")
 end)
 
 harness.case("sm90a: the fused backward has one kernel of keys for lengths and ragged sequences, and the split one has none", function()

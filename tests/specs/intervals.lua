@@ -45,9 +45,9 @@ return {
       tiles = {
         fwd = {
           [32] = {
-            { m = 128, n = 32, turns = true, softcaps = { "softcap" } },
+            { m = 128, n = 32, turns = true, q_slots = 2, stages = 3, softcaps = { "softcap" } },
             { m = 64, n = 32, schedule = "short", blocks_per_sm = 2, softcaps = { "none" } },
-            { m = 192, n = 64, q_slots = 2, stages = 3, softcaps = { "none" } },
+            { m = 192, n = 128, turns = true, softcaps = { "none" } },
           },
         },
         bwd = {
