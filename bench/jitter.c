@@ -7,12 +7,14 @@
  * median. Replays of the graph are none if not given. Each is timed by the device, from an event ahead of it to one
  * behind it; the line before it is of two events with nothing between them.
  *
- * The clock itself is the first line. What a call takes beyond its median is almost all the machine's: interrupts,
- * other programs, a clock that changes. `switched` counts the calls in which the system took the core away, as the
- * thread's ru_nivcsw says, which is read between two calls; the two columns before it leave them out. Interrupts are
- * left in: `interrupts` is how many /proc/interrupts counts meanwhile on the core where the calls end, and `> 2 p50`
- * how many calls took longer than twice the median. For a bound on a product's own machine: an isolated core (isolcpus,
- * nohz_full), SCHED_FIFO, a fixed frequency:
+ * The clock itself is the first line. `multiplications` is a loop of them in registers, about as long as planning,
+ * which calls nothing and reads no memory: the two are timed in turn, so that what both have in their tails is the
+ * machine's. `cold` are a thousandth of the calls, each after a walk over more memory than caches have. What a call
+ * takes beyond its median is almost all the machine's: interrupts, other programs, a clock that changes. `switched`
+ * counts the calls in which the system took the core away, as the thread's ru_nivcsw says, which is read between two
+ * calls; the two columns before it leave them out. Interrupts are left in: `interrupts` is how many /proc/interrupts
+ * counts meanwhile on the core where the calls end, and `> 2 p50` how many calls took longer than twice the median. For
+ * a bound on a product's own machine: an isolated core (isolcpus, nohz_full), SCHED_FIFO, a fixed frequency:
  *
  *   chrt -f 80 taskset -c 3 bazel-bin/bench/jitter */
 #define _GNU_SOURCE
@@ -27,13 +29,14 @@
 #include "glint.h"
 #include "tests/cuda/device.h"
 
-enum { HEADS = 4, KEYS = 256, ROWS = 16, MOST_DIM = 256, WORKSPACE = 1 << 22 };
+enum { HEADS = 4, KEYS = 256, ROWS = 16, MOST_DIM = 256, WORKSPACE = 1 << 22, CACHES = 1 << 26, LINE = 64, PRODUCTS = 1000 };
 
 /* The token's calls: a layer each, with a cache of its own, so that keys come from memory. */
 enum { LAYERS = 32, CACHE_KEYS = 4096, CACHE_HEADS = 8, QUERY_HEADS = 32, CACHE_DIM = 128, IN_FLIGHT = 64 };
 
 static _Alignas(64) unsigned char storage[1 << 20];
 static _Alignas(GLINT_WORKSPACE_ALIGNMENT) unsigned char workspace[WORKSPACE];
+static volatile unsigned char walked[CACHES];
 static float q[ROWS * HEADS * MOST_DIM], k[KEYS * HEADS * MOST_DIM], v[KEYS * HEADS * MOST_DIM], o[ROWS * HEADS * MOST_DIM],
     lse[ROWS * HEADS];
 
@@ -42,6 +45,16 @@ struct subject {
     struct glint_problem problem, refused;
     struct glint_plan plan;
     struct glint_tensors tensors;
+    uint64_t products;
+};
+
+/* A call that is timed, and its times: those of calls with a switch come from the end. */
+struct timed {
+    const char *name;
+    enum glint_status (*call)(struct subject *);
+    void (*ahead)(void); /* of each call, and not timed; or NULL */
+    uint32_t *times;     /* [calls] */
+    size_t quiet, switched;
 };
 
 static uint64_t now(void)
@@ -55,6 +68,22 @@ static enum glint_status nothing(struct subject *s)
 {
     (void)s;
     return GLINT_OK;
+}
+
+static enum glint_status multiply(struct subject *s)
+{
+    uint64_t product = s->products;
+    for (int i = 0; i < PRODUCTS; i++)
+        product = product * UINT64_C(0xbf58476d1ce4e5b9) + 1;
+    s->products = product;
+    return GLINT_OK;
+}
+
+/* Pushes out of the caches what is in them. */
+static void walk(void)
+{
+    for (size_t i = 0; i < CACHES; i += LINE)
+        walked[i]++;
 }
 
 static enum glint_status plan(struct subject *s)
@@ -144,24 +173,47 @@ static void print(const char *name, uint32_t *times, size_t calls, size_t switch
            median > 0 ? (double)longest / median : 0.0, quiet_tail, quiet_most, switched, slow, interrupted);
 }
 
-static int measure(const char *name, enum glint_status (*call)(struct subject *), struct subject *s, uint32_t *times, size_t calls)
+/* Times several calls in turn. The interrupts are those of all of them. */
+static int measure_in_turn(struct timed *timed, int count, struct subject *s, size_t calls)
 {
-    size_t quiet = 0, switched = 0;
     const unsigned long long interrupts_before = interrupts();
     long before = switches();
-    for (size_t i = 0; i < calls + calls / 100; i++) { /* the first hundredth warms up */
-        const uint64_t begin = now();
-        const enum glint_status status = call(s);
-        const uint64_t taken = now() - begin;
-        const long after = switches();
-        if (status != GLINT_OK)
-            return printf("%s: %s\n", name, glint_status_name(status)), 1;
-        if (i >= calls / 100) /* times of calls with a switch come from the end */
-            times[after == before ? quiet++ : calls - ++switched] = taken < UINT32_MAX ? (uint32_t)taken : UINT32_MAX;
-        before = after;
-    }
-    print(name, times, calls, switched, interrupts() - interrupts_before);
+    for (size_t i = 0; i < calls + calls / 100; i++) /* the first hundredth warms up */
+        for (struct timed *t = timed; t < timed + count; t++) {
+            if (t->ahead) {
+                t->ahead();
+                before = switches();
+            }
+            const uint64_t begin = now();
+            const enum glint_status status = t->call(s);
+            const uint64_t taken = now() - begin;
+            const long after = switches();
+            if (status != GLINT_OK)
+                return printf("%s: %s\n", t->name, glint_status_name(status)), 1;
+            if (i >= calls / 100)
+                t->times[after == before ? t->quiet++ : calls - ++t->switched] = taken < UINT32_MAX ? (uint32_t)taken : UINT32_MAX;
+            before = after;
+        }
+    const unsigned long long interrupted = interrupts() - interrupts_before;
+    for (int i = 0; i < count; i++)
+        print(timed[i].name, timed[i].times, calls, timed[i].switched, interrupted);
     return 0;
+}
+
+static int measure(const char *name, enum glint_status (*call)(struct subject *), struct subject *s, uint32_t *times, size_t calls)
+{
+    struct timed timed = {.name = name, .call = call, .times = times};
+    return measure_in_turn(&timed, 1, s, calls);
+}
+
+/* Planning beside what no library is in, and from cold caches. */
+static int measure_planning(struct subject *s, uint32_t *times, size_t calls)
+{
+    struct timed both[2] = {{.name = "multiplications", .call = multiply, .times = times + calls},
+                            {.name = "glint_plan", .call = plan, .times = times}};
+    struct timed cold[2] = {{.name = "multiplications, cold", .call = multiply, .ahead = walk, .times = times + calls},
+                            {.name = "glint_plan, cold", .call = plan, .ahead = walk, .times = times}};
+    return measure_in_turn(both, 2, s, calls) || (calls >= 100000 && measure_in_turn(cold, 2, s, calls / 1000));
 }
 
 static void must(enum glint_status status, const char *what)
@@ -289,7 +341,9 @@ int main(int argc, char **argv)
         return fprintf(stderr, "jitter: from 100 to 100000000 calls and replays\n"), 2;
     if (glint_context_size() > sizeof storage || glint_context_init(storage, sizeof storage, &options, &s.context) != GLINT_OK)
         return fprintf(stderr, "jitter: no context\n"), 1;
-    uint32_t *times = malloc(calls * sizeof *times);
+    uint32_t *times = malloc(2 * calls * sizeof *times);
+    if (!times)
+        return fprintf(stderr, "jitter: no memory\n"), 1;
     for (size_t i = 0; i < sizeof k / sizeof k[0]; i++)
         k[i] = v[i] = (float)(i % 31) / 31.0f - 0.5f;
     for (size_t i = 0; i < sizeof q / sizeof q[0]; i++)
@@ -307,7 +361,7 @@ int main(int argc, char **argv)
     s.refused.batch = 0;
     printf("%zu calls of each on one thread, float32, %d heads of %lld; nanoseconds\n", calls, HEADS, (long long)dim);
     print_columns();
-    int failed = measure("the clock", nothing, &s, times, calls) || measure("glint_plan", plan, &s, times, calls) ||
+    int failed = measure("the clock", nothing, &s, times, calls) || measure_planning(&s, times, calls) ||
                  measure("glint_plan, refused", refuse, &s, times, calls) || measure("glint_plan_cost", cost, &s, times, calls) ||
                  measure("glint_forward, 16 x 16", run, &s, times, calls);
     glint_problem_bshd(&s.problem, GLINT_F32, 1, 1, KEYS, HEADS, HEADS, dim);
