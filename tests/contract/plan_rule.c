@@ -11,6 +11,7 @@
 #include "lib/takes.h"
 
 enum {
+    GPU_EXACT, /* no loop over the table begins behind it */
     CPU_BASE,
     CPU_AMX,
     GPU_WIDE,
@@ -19,7 +20,6 @@ enum {
     GPU_BOTH_SHORT,
     GPU_SHORTEST,
     GPU_EXACT_NEW,
-    GPU_EXACT,
     FEW,
     NEWEST,
     STEP,
@@ -150,7 +150,10 @@ static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .
                                  middle = {.name = "sm80", .rank = 80, .backend = &backend, .fits = fits},
                                  highest = {.name = "sm90a", .rank = 90, .backend = &backend, .fits = fits};
 
-enum { OF_MIDDLE = (1u << (FEW + 1)) - (1u << GPU_WIDE), READ_LENGTHS = OF_MIDDLE | 1u << STEP }; /* the rows that do */
+enum {
+    OF_MIDDLE = (1u << (FEW + 1)) - (1u << GPU_WIDE),
+    READ_LENGTHS = OF_MIDDLE | 1u << GPU_EXACT | 1u << STEP
+}; /* the rows that do */
 
 static struct glint_context *context;
 
