@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """What masks of intervals and of trees, ALiBi, a gradient of LSE, a diagonal and the largest logit cost on one GPU, beside the same work without them.
 
-    ./bazelw build --repo_env=GLINT_SPEC=bench/masks.lua //examples/pytorch:libglint_shared.so          # and of bench/masks_decode.lua, masks_logit.lua, masks_laws.lua
-    GLINT_LIBRARY=.../libglint_shared.so python3 bench/masks.py --decode LIBRARY --logit LIBRARY [--csv FILE] [intervals] [trees] [features] [laws]
+    ./bazelw build --repo_env=GLINT_SPEC=bench/masks.lua //examples/pytorch:libglint_shared.so          # and of bench/masks_decode.lua, masks_logit.lua, masks_laws.lua, alibi.lua
+    GLINT_LIBRARY=.../libglint_shared.so python3 bench/masks.py --decode LIBRARY --logit LIBRARY [--csv FILE] [intervals] [trees] [features] [alibi] [laws]
 
 float16 is run by the family sm80, bfloat16 by sm90a. Calls are captured in CUDA graphs and replayed in turn, and a number is the median of the
 rounds, in microseconds. `over` is the time over that of the same call without what is measured; of intervals it is that divided by the share of the
@@ -67,6 +67,11 @@ def tile_of(pattern):
     names = [ours.variant_info(i).name.decode() for i in range(ours.library().glint_variant_count())]
     found = [re.search(r"_m(\d+)n(\d+)$", name) for name in names if re.match(pattern, name)]
     return max((tuple(int(x) for x in one.groups()) for one in found), key=lambda tile: tile[1])  # others are for short sequences
+
+
+def has_alibi(what, family):
+    names = [ours.variant_info(i).name.decode() for i in range(ours.library().glint_variant_count())]
+    return any(name.startswith(what) and "_alibi" in name and f"__{family}_" in name for name in names)
 
 
 def share_of(begin, end, n, tile):
@@ -168,7 +173,7 @@ def features():
                 slopes = torch.tensor([2.0 ** (-(h + 1) / 2) for h in range(16)], device="cuda")
                 functions = {"causal": lambda: ours.attention(q, k, v, causal="top_left"),
                              "diagonal": lambda: ours.attention(q, k, v, causal="top_left", diagonal=1)}
-                if FAMILY[dtype] == "sm80":
+                if has_alibi("fwd", FAMILY[dtype]):
                     functions["alibi"] = lambda: ours.attention(q, k, v, causal="top_left", alibi=slopes)
                 if FAMILY[dtype] == "sm80" and with_logit:
                     functions["largest logit"] = lambda: with_logit.attention(q, k, v, causal="top_left", return_max_logit=True)
@@ -181,7 +186,7 @@ def features():
                 functions = {}
                 g, dlse = torch.randn_like(q), torch.randn(batch, 16, m, device="cuda")
                 for name, more in (("causal", {}), ("diagonal", {"diagonal": 1}), ("alibi", {"alibi": slopes}), ("dLSE", {"return_lse": True})):
-                    if name == "alibi" and FAMILY[dtype] != "sm80":
+                    if name == "alibi" and not has_alibi("bwd", FAMILY[dtype]):
                         continue
                     leaves = [t.detach().requires_grad_() for t in (q, k, v)]
                     with torch.enable_grad():
@@ -191,6 +196,25 @@ def features():
                 times = timed(functions)
                 for name in list(functions)[1:]:
                     tell(case % "bwd", name, times[name], times["causal"], bar="(bar 1.03)")
+
+
+def alibi():
+    """ALiBi beside the same row without it, under each mask: with a library of bench/alibi.lua."""
+    for dtype, word in ((torch.bfloat16, "bf16"), (torch.float16, "f16")):
+        for d in (64, 128):
+            for batch, n in ((8, 512), (4, 1024), (2, 4096), (1, 16384)):
+                q, k, v = tensors(dtype, batch, 16, 16, n, n, d)
+                slopes = torch.tensor([2.0 ** (-(h + 1) / 2) for h in range(16)], device="cuda")
+                begin, end = ([x] * batch for x in patterns(n)["causal"])
+                say = {side: torch.tensor(x, dtype=torch.int32, device="cuda") for side, x in (("key_begin", begin), ("key_end", end))}
+                masks = {"none": {}, "causal": {"causal": "top_left"}, "window": {"window": (n // 8, 0), "causal": "top_left"}, "interval": say}
+                functions = {}
+                for name, more in masks.items() if word == "bf16" else [("causal", masks["causal"])]:
+                    functions[name] = lambda more=more: ours.attention(q, k, v, **more)
+                    functions[name + " alibi"] = lambda more=more: ours.attention(q, k, v, alibi=slopes, **more)
+                times = timed(functions)
+                for name in list(functions)[1::2]:
+                    tell(f"{word} fwd d{d} {batch}x16x{n}", name, times[name], times[name.split()[0]], bar="(bar 1.03)")
 
 
 def laws():
@@ -229,7 +253,7 @@ def main():
         table.writerow(["case", "what", "us", "us without", "share of tiles", "over"])
     with torch.no_grad(), torch.cuda.stream(torch.cuda.Stream()):
         for what in args.what:
-            {"intervals": intervals, "trees": trees, "features": features, "laws": laws}[what]()
+            {"intervals": intervals, "trees": trees, "features": features, "alibi": alibi, "laws": laws}[what]()
 
 
 main()

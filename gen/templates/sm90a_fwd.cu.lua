@@ -7,6 +7,7 @@ struct variant {
     typedef ${dtype} element;
     typedef ${band} mask;
     typedef ${score} score;
+    typedef ${bias_type} bias;
     enum {
         HEAD_DIM = ${head_dim},
         TILE_N = ${tile_n}, /* keys of a block */

@@ -19,6 +19,7 @@ struct variant {
     typedef bf16 element;
     typedef no_mask mask;
     typedef plain_score score;
+    typedef no_bias bias;
     enum {
         HEAD_DIM = 128,
         TILE_N = 128, /* keys of a block */

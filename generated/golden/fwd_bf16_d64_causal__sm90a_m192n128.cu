@@ -17,6 +17,7 @@ struct variant {
     typedef bf16 element;
     typedef causal_mask mask;
     typedef plain_score score;
+    typedef no_bias bias;
     enum {
         HEAD_DIM = 64,
         TILE_N = 128, /* keys of a block */

@@ -25,6 +25,11 @@ struct no_bias {
     {
         return {};
     }
+    /* Of a head of a sequence, whose queries are counted from `first_q` rows before it on. */
+    template <class Call> GLINT_DEVICE struct no_bias at(const Call &, int32_t, const struct sequence &, int32_t)
+    {
+        return {};
+    }
 };
 
 GLINT_DEVICE struct no_bias tile_of(const struct no_bias &, int32_t, int32_t)
@@ -45,10 +50,15 @@ struct alibi_bias {
     template <class Rows, class Call, class Place>
     GLINT_DEVICE struct alibi_bias of(const Call &p, int32_t head, const Place &at, uint32_t)
     {
-        const int64_t end = p.bias.from_end ? at.own.seqlen_k - at.own.seqlen_q : 0, most = 1 << 30;
+        return alibi_bias::at(p, head, at.own, 0);
+    }
+    template <class Call>
+    GLINT_DEVICE struct alibi_bias at(const Call &p, int32_t head, const struct sequence &own, int32_t first_q)
+    {
+        const int64_t end = p.bias.from_end ? own.seqlen_k - own.seqlen_q : 0, most = 1 << 30;
         const int64_t offset = max(-most, min(most, end + p.bias.diagonal));
 
-        return {-ld_global_f32(p.bias.slopes + head), (int32_t)offset};
+        return {-ld_global_f32(p.bias.slopes + head), (int32_t)offset - first_q};
     }
 };
 
@@ -350,6 +360,22 @@ GLINT_DEVICE void add_bias(float (&s)[ROWS][COLUMNS][4], const Bias &bias, const
 #pragma unroll
             for (int e = 0; e < 4; ++e)
                 s[rt][nt][e] = fmaf(s[rt][nt][e], scale, bias_of(tile, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1)));
+}
+
+/* The same of a warpgroup's accumulator: `query` and `key` are those of this thread's first score. */
+template <int n> GLINT_DEVICE void add_bias(float (&)[n], const struct no_bias &, const struct glint_gpu_shape &, int32_t, int32_t)
+{
+}
+
+template <class Bias, int n>
+GLINT_DEVICE void add_bias(float (&s)[n], const Bias &bias, const struct glint_gpu_shape &shape, int32_t query, int32_t key)
+{
+    const auto tile = tile_of(bias, query, key);
+    const float scale = fabsf(shape.softmax_scale);
+
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+        s[i] = fmaf(s[i], scale, bias_of(tile, i / 2 % 2 * 8, i / 4 * 8 + i % 2));
 }
 
 /* Backward: the exponent of a weight, of a score that lies so many queries and keys from the tile's. */

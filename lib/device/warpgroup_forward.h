@@ -3,6 +3,7 @@
 #ifndef GLINT_DEVICE_WARPGROUP_FORWARD_H
 #define GLINT_DEVICE_WARPGROUP_FORWARD_H
 
+#include "lib/device/bias.h"
 #include "lib/device/intervals.h"
 #include "lib/device/row_softmax.h"
 #include "lib/device/score.h"
@@ -208,7 +209,7 @@ GLINT_DEVICE void add_special(float (&o)[n], const struct glint_gpu_call &t, con
 
 /* O / sum and the logarithms of the sums go to memory, of rows before seqlen_q. The head's sink, if there are sinks, is
  * in the sum. sees(query): whether it sees a key. */
-template <class Element, int below, int n, class Band, class sees_t>
+template <class Element, int below, class Bias, int n, class Band, class sees_t>
 GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, const struct glint_gpu_call &t,
                                const struct tile_work<Band> &work, int32_t query0, int32_t seqlen_q, const sees_t &sees)
 {
@@ -219,11 +220,11 @@ GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, c
         const int32_t row = row0 + 8 * half;
         const float sum = quad_sum(rows.sum[half]);
         float inverse = inverse_of(sum, [&]() { return sees(row); }),
-              lse = log_sum<below>(rows.max[half], sum, t.shape.softmax_scale);
+              lse = log_sum<below>(rows.max[half], sum, natural_scale<Bias>(t.shape));
         char *to = view_row(&t.o, work.batch, work.head_q, row, 2) + 16 * (lane_index() % 4);
 
         if (t.sinks)
-            add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));
+            add_sink<below>(inverse, lse, rows.max[half], sum, natural_scale<Bias>(t.shape), ld_global_f32(t.sinks + work.head_q));
         if (lane_index() % 4 == 0 && row < seqlen_q)
             st_global_f32(t.lse + (int64_t)(work.batch * t.shape.heads_q + work.head_q) * t.shape.seqlen_q + row, lse);
 #pragma unroll

@@ -19,6 +19,7 @@ template <class Variant> struct persistent_kernel {
     typedef typename Variant::element element;
     typedef typename Variant::mask mask_t;
     typedef typename Variant::score score_t;
+    typedef typename Variant::bias bias_t;
     typedef struct tile_work<mask_t> work_t;
     enum {
         HEAD_DIM = Variant::HEAD_DIM,
@@ -62,6 +63,11 @@ template <class Variant> struct persistent_kernel {
         }
         GLINT_DEVICE void keep(uint32_t, const struct ring &) {}
         GLINT_DEVICE int32_t first_key_anew(uint32_t)
+        {
+            return 0;
+        }
+        /* The row from which on a tile's queries are counted, less that of the sequence's first. */
+        GLINT_DEVICE int32_t first_query(uint32_t, const struct ring &)
         {
             return 0;
         }
@@ -252,7 +258,7 @@ template <class Variant> struct persistent_kernel {
                                uint32_t tile)
         {
             const uint32_t found = shared + TABLE + RAGGED_FOUND;
-            const bool any = find_number<TILE_M>(p, shared + TABLE, tile);
+            const bool any = find_number<TILE_M, !bias_t::NONE>(p, shared + TABLE, tile);
 
             if (lane_index() == 0) {
                 if (any)
@@ -290,6 +296,10 @@ template <class Variant> struct persistent_kernel {
         GLINT_DEVICE int32_t first_key_anew(uint32_t kept)
         {
             return (int32_t)ld_shared_u32(kept + 20);
+        }
+        GLINT_DEVICE int32_t first_query(uint32_t shared, const struct ring &t)
+        {
+            return (int32_t)ld_shared_u32(queue::slots::tile(shared, queue::at_hand(t)) + 28) - 1;
         }
         GLINT_DEVICE void note_faults(const struct glint_gpu_forward_maps &p, uint32_t, uint32_t scanner)
         {
@@ -431,11 +441,12 @@ template <class Variant> struct persistent_kernel {
     template <class Tiles> GLINT_DEVICE void attend(const struct glint_gpu_forward_maps &p, uint32_t shared, uint32_t w)
     {
         const struct glint_gpu_shape &shape = p.base.shape;
-        const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
+        const float scale = exponent_scale<bias_t>(shape);
         const bool first_lane = lane_index() == 0;
         struct ring q = {0, 0}, k = {0, 0}, v = {0, 0}, t = {0, 0};
         work_t work;
         struct softmax_rows rows;
+        bias_t bias; /* of the tile's head */
         float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
         uint32_t weights[TILE_N / 4];
         struct own_blocks own = {0, 0}; /* .last: whose weights are made and not yet used */
@@ -519,6 +530,7 @@ template <class Variant> struct persistent_kernel {
             float shift[2];
 
             change_scores(s, score_t::of(p.base));
+            add_bias(s, bias, shape, query_of(work) + own_query(), of_block * TILE_N + 2 * (int32_t)(lane_index() & 3));
             hide_scores<TILE_N>(s, work, mask, query_of(work), of_block);
             const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
             make_weights<TILE_N>(rows, s, shift, scale);
@@ -539,8 +551,9 @@ template <class Variant> struct persistent_kernel {
                 add_special<element, TILE_N>(o, p.base, of, query_of(of), Tiles::mask_anew(p.base, of, kept),
                                              Tiles::first_key_anew(kept));
             special = 0;
-            write_output<element, BELOW>(o, of_rows, p.base, of, query_of(of), seqlen_q,
-                                         [&](int32_t query) { return sees_some(Tiles::mask_anew(p.base, of, kept), query); });
+            write_output<element, BELOW, bias_t>(o, of_rows, p.base, of, query_of(of), seqlen_q, [&](int32_t query) {
+                return sees_some(Tiles::mask_anew(p.base, of, kept), query);
+            });
         };
         /* A block whose keys no query of this warpgroup sees is only passed on: no lane looks for a stage's phase
          * when the next one may have begun. */
@@ -556,7 +569,14 @@ template <class Variant> struct persistent_kernel {
             warp_sync();
             release_values();
         };
-        auto find_blocks = [&]() { own = find_own<TILE_N>(work, mask(), query_of(work)); };
+        auto find_blocks = [&]() {
+            own = find_own<TILE_N>(work, mask(), query_of(work));
+            if constexpr (!bias_t::NONE) {
+                const int32_t first_q = Tiles::first_query(shared, t);
+
+                bias = bias_t::at(p.base, work.head_q, {mask().seqlen_q - first_q, mask().seqlen_k, 0, 0}, first_q);
+            }
+        };
         /* A tile's first scores, with nothing to overlap them. */
         auto begin_tile = [&]() {
             wait_queries();

@@ -139,8 +139,10 @@ GLINT_DEVICE void put_no_group(const struct glint_gpu_forward_maps &p, uint32_t 
 /* The lane whose sequence has tile `rest` of the group leaves it in the table: its mask, and query, first key, head.
  *
  * Between two levels at which some sequence begins or ends as many tiles are of each level. The lowest such level
- * with no more than `t` tiles from it on is just above the tile's, and the tile is of the sequences there by turns. */
-template <int TILE_M> GLINT_DEVICE void pick_tile(const struct glint_gpu_forward_maps &p, uint32_t table, uint32_t rest)
+ * with no more than `t` tiles from it on is just above the tile's, and the tile is of the sequences there by turns.
+ * FIRST_Q: the word that says that there is a tile has the sequence's first query, too. */
+template <int TILE_M, bool FIRST_Q>
+GLINT_DEVICE void pick_tile(const struct glint_gpu_forward_maps &p, uint32_t table, uint32_t rest)
 {
     const struct glint_gpu_shape &shape = p.base.shape;
     const uint32_t own_words = table + 48 * lane_index(), heads = (uint32_t)shape.heads_q;
@@ -176,7 +178,7 @@ template <int TILE_M> GLINT_DEVICE void pick_tile(const struct glint_gpu_forward
         struct sequence own = {(int32_t)rows[1], (int32_t)rows[3], 0, 0};
         find_sides(own, p.base.sequences);
         const int32_t query0 = (int32_t)rows[0] + (level - 1 - (int32_t)(turn / by) - low) * TILE_M;
-        const uint32_t place[4] = {(uint32_t)query0, rows[2], part * each + of_part % size, 1};
+        const uint32_t place[4] = {(uint32_t)query0, rows[2], part * each + of_part % size, FIRST_Q ? 1 + rows[0] : 1};
 
         put_mask(table + RAGGED_FOUND, mask_from<window_mask>(own, (int32_t)rows[0]));
         st_shared_u32x4(table + RAGGED_FOUND + 16, place);
@@ -185,7 +187,8 @@ template <int TILE_M> GLINT_DEVICE void pick_tile(const struct glint_gpu_forward
 
 /* Finds the tile of a number, which is none below one that was asked for before; false after the last one.
  * put_no_group comes first. */
-template <int TILE_M> GLINT_DEVICE bool find_number(const struct glint_gpu_forward_maps &p, uint32_t table, uint32_t number)
+template <int TILE_M, bool FIRST_Q>
+GLINT_DEVICE bool find_number(const struct glint_gpu_forward_maps &p, uint32_t table, uint32_t number)
 {
     const uint32_t heads = (uint32_t)p.base.shape.heads_q;
     uint32_t group[4], tiles;
@@ -200,7 +203,7 @@ template <int TILE_M> GLINT_DEVICE bool find_number(const struct glint_gpu_forwa
         put_group<TILE_M>(p, table, (int32_t)group[0] + 32, (int32_t)group[1], (int32_t)group[2], group[3] + tiles);
     }
     warp_sync(); /* the tile before has been read */
-    pick_tile<TILE_M>(p, table, number - group[3] * heads);
+    pick_tile<TILE_M, FIRST_Q>(p, table, number - group[3] * heads);
     warp_sync();
     return true;
 }

@@ -12,6 +12,7 @@ template <class Variant> struct short_kernel {
     typedef typename Variant::element element;
     typedef typename Variant::mask mask_t;
     typedef typename Variant::score score_t;
+    typedef typename Variant::bias bias_t;
     typedef struct tile_work<mask_t> work_t;
     enum {
         HEAD_DIM = Variant::HEAD_DIM,
@@ -40,7 +41,15 @@ template <class Variant> struct short_kernel {
     /* Which tile a block has, as types: `find` is false where it has none. Where lengths are read, values beyond one
      * become zeros as those beyond the bound are, so that a sequence has the bits of a call with its lengths. */
 
-    struct given {
+    /* The row at which a tile's queries begin to be counted. */
+    struct tiles {
+        GLINT_DEVICE int32_t first_query(uint32_t)
+        {
+            return 0;
+        }
+    };
+
+    struct given : tiles {
         static constexpr bool READS = false;
 
         GLINT_DEVICE bool find(work_t &work, mask_t &mask, const struct glint_gpu_call &p, uint32_t)
@@ -56,7 +65,7 @@ template <class Variant> struct short_kernel {
         }
     };
 
-    struct lengths {
+    struct lengths : tiles {
         static constexpr bool READS = true;
 
         GLINT_DEVICE bool find(work_t &work, mask_t &mask, const struct glint_gpu_call &p, uint32_t)
@@ -90,13 +99,17 @@ template <class Variant> struct short_kernel {
             work.batch = 0;
             return tile.row0 >= 0;
         }
+        GLINT_DEVICE int32_t first_query(uint32_t shared)
+        {
+            return get_ragged_tile(shared + TILE_AT).first_q;
+        }
     };
 
     /* blocks is not wanted here: a block has one tile. */
     template <class Tiles> GLINT_DEVICE void run(const struct glint_gpu_forward_maps &p, uint32_t)
     {
         const struct glint_gpu_shape &shape = p.base.shape;
-        const float scale = fmaxf(fabsf(shape.scale_log2), 1e-37f); /* not 0, so that hidden scores stay -inf */
+        const float scale = exponent_scale<bias_t>(shape);
         const uint32_t shared = shared_base();
         const bool loads = thread_index() == 0;
         /* of the block whose values are added next; the following keys are a stage further */
@@ -116,7 +129,8 @@ template <class Variant> struct short_kernel {
                                     thread_index(), THREADS);
             return;
         }
-        const int32_t head_kv = work.head_q / shape.group;
+        const int32_t head_kv = work.head_q / shape.group, first_q = Tiles::first_query(shared);
+        const bias_t bias = bias_t::at(p.base, work.head_q, {mask.seqlen_q - first_q, mask.seqlen_k, 0, 0}, first_q);
         /* The map of no keys has a row, of Q: what comes from behind it are zeros. */
         const int32_t beyond = !mask_t::RIGHT && !Tiles::READS && shape.seqlen_k == 0;
         int32_t block = work.last;
@@ -164,6 +178,7 @@ template <class Variant> struct short_kernel {
             float shift[2];
 
             change_scores(s, score_t::of(p.base));
+            add_bias(s, bias, shape, work.query0 + own_query(), of_block * TILE_N + 2 * (int32_t)(lane_index() & 3));
             hide_scores<TILE_N>(
                 s, work, [&]() { return mask; }, work.query0, of_block);
             const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
@@ -238,8 +253,8 @@ template <class Variant> struct short_kernel {
         hold_all();
         if (mask_t::RIGHT && special)
             add_special<element, TILE_N>(o, p.base, work, work.query0, mask, work.first_k);
-        write_output<element, BELOW>(o, rows, p.base, work, work.query0, mask.seqlen_q,
-                                     [&](int32_t query) { return sees_some(mask, query); });
+        write_output<element, BELOW, bias_t>(o, rows, p.base, work, work.query0, mask.seqlen_q,
+                                             [&](int32_t query) { return sees_some(mask, query); });
     }
 };
 

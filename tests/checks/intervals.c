@@ -474,6 +474,10 @@ void intervals_checks(struct check_list *list, struct subject *subject)
                    : subject_bias(subject) ? "bias"
                                            : "alibi",
                    kind_names[kind]);
+        if (s.alibi == SLOPES && right && !intervals) { /* where positions are not counted from the last key on */
+            s.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;
+            checks_add(list, sequences, &s, "alibi/%s_top_left", kind_names[kind]);
+        }
     }
 }
 

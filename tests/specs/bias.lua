@@ -34,6 +34,22 @@ return {
         },
       },
     },
+    sm90a = { -- a tile of each schedule, beside ALiBi alone
+      archs = { "90a" },
+      passes = { "fwd" },
+      dtypes = { "bf16" },
+      head_dims = { 32 },
+      kv_dtypes = { "same" },
+      biases = { "alibi" },
+      device_lengths = true,
+      device_ragged = true,
+      tiles = {
+        fwd = {
+          { m = 128, n = 48, turns = true, stages = 3 },
+          { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, up_to = 64 },
+        },
+      },
+    },
   },
   exclude = {
     { family = "cpu", isa = "aarch64", bias = "none", reason = "x86_64_v3 has them from the same source" },
@@ -52,6 +68,7 @@ return {
     { family = "sm80", head_dim = 40, softcap = "softcap", reason = "the other head dim has it" },
     { family = "sm80", head_dim = 40, mask = "causal", reason = "the other head dim has it" },
     { family = "sm80", pass = "bwd", head_dim = 40, mask = "none", reason = "an interval is enough" },
+    { family = "sm90a", softcap = "softcap", mask = { "none", "interval" }, reason = "one mask with a softcap is enough" },
     { family = "sm80", pass = "dec", head_dim = 40, reason = "decode on GPUs is for 16 bits" },
   },
 }

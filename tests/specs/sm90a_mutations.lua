@@ -7,6 +7,7 @@ return {
   head_dims = { 64, 128, 192 },
   masks = { "none", "causal", "band", "interval" },
   softcaps = { "none", "softcap" },
+  biases = { "none", "alibi" },
   families = {
     sm90a = {
       archs = { "90a" },
@@ -16,9 +17,10 @@ return {
           [64] = {
             { m = 128, n = 32, turns = true, kv_dtypes = { "same" } },
             { m = 64, n = 32, schedule = "short", kv_dtypes = { "same" }, blocks_per_sm = 4, masks = { "none", "causal", "interval" }, softcaps = { "none" } },
-            { m = 128, n = 128, schedule = "step", span = 128, masks = { "causal" }, softcaps = { "none" }, kv_dtypes = { "same" } },
-            { m = 128, n = 128, schedule = "step", span = 128, stages = 3, masks = { "causal" }, softcaps = { "none" }, kv_dtypes = { "e4m3" } },
-            { m = 128, n = 128, schedule = "step", span = 128, masks = { "band" }, softcaps = { "softcap" }, kv_dtypes = { "same" } },
+            { m = 128, n = 128, schedule = "step", span = 128, masks = { "causal" }, softcaps = { "none" }, biases = { "none" }, kv_dtypes = { "same" } },
+            { m = 128, n = 128, schedule = "step", span = 128, stages = 3, masks = { "causal" }, softcaps = { "none" }, biases = { "none" },
+              kv_dtypes = { "e4m3" } },
+            { m = 128, n = 128, schedule = "step", span = 128, masks = { "band" }, softcaps = { "softcap" }, biases = { "none" }, kv_dtypes = { "same" } },
           },
         },
         bwd = {
@@ -33,6 +35,7 @@ return {
     },
   },
   override = {
+    { family = "sm90a", pass = "fwd", bias = "alibi", set = { device_ragged = true }, reason = "positions are counted in sequences" },
     { family = "sm90a", pass = "fwd", head_dim = 128, set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
     { family = "sm90a", pass = "fwd", head_dim = 192, mask = "causal", set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
     { family = "sm90a", pass = "fwd", head_dim = 64, mask = "interval", set = { device_ragged = true }, reason = "faults of rows that intervals are of" },
@@ -41,6 +44,10 @@ return {
       set = { device_lengths = true, device_ragged = true }, reason = "and of that backward" },
   },
   exclude = {
+    { bias = "alibi", head_dim = { 128, 192 }, reason = "64 has both schedules" },
+    { bias = "alibi", mask = { "none", "band", "interval" }, reason = "one mask is enough" },
+    { bias = "alibi", softcap = "softcap", reason = "as above" },
+    { bias = "alibi", kv_dtype = "e4m3", reason = "a step adds nothing to scores" },
     { kv_dtype = "e4m3", head_dim = { 128, 192 }, reason = "a step of 64 reads K and V of 8 bits" },
     { kv_dtype = "e4m3", mask = { "none", "band", "interval" }, reason = "under a causal mask" },
     { kv_dtype = "e4m3", softcap = "softcap", reason = "and without a softcap" },

@@ -1,5 +1,5 @@
 """The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there. fwd is a persistent forward kernel with turns and a
-counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; short one that loads for itself,
+counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; alibi and alibi_short with ALiBi, and one more kernel for ragged sequences; short one that loads for itself,
 full_short the same without a mask; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one
 dK; bwd_window the fused backward of 128 with windows, split_window split with windows; lengths the same as window with one more kernel that reads
 lengths, ragged a causal one with one more for ragged sequences; step a server's step, step_window the same with windows and a softcap; sequences the fused backward of 128 without a mask, with one more kernel for both,
@@ -273,13 +273,32 @@ _CAPPED = [
         _ANSWER,
         ["accuracy/softcap_2"],
     ),
-    _fault("capped", "sink_beside_raw_maxima", "a sink is in natural units, a maximum in those of the scores", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, 1.0f, ld_global_f32(t.sinks + work.head_q));", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "sink_beside_raw_maxima", "a sink is in natural units, a maximum in those of the scores", "add_sink<below>(inverse, lse, rows.max[half], sum, natural_scale<Bias>(t.shape), ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, 1.0f, ld_global_f32(t.sinks + work.head_q));", _ANSWER, ["accuracy/softcap_and_sinks"]),
     _fault("capped", "sink_without_the_factor_of_sums", "a row's sum has the factor 2^-BELOW", "fmaf(sink - top, log2_e, (float)-below)", "(sink - top) * log2_e", _ANSWER, ["accuracy/softcap_and_sinks"]),
     _fault("capped", "sink_of_every_lane", "the four lanes of a row add its sink once", "fmaf(sum, kept, ex2(of_sink))", "fmaf(sum, kept, quad_sum(ex2(of_sink)))", _ANSWER, ["accuracy/softcap_and_sinks"]),
     _fault("capped", "sum_of_another_base", "a sink above the maximum makes the sum of the keys smaller", "ex2((own - top) * log2_e)", "ex2(own - top)", _ANSWER, ["accuracy/softcap_and_sinks"]),
     _fault("capped", "lse_without_the_sink", "the sink in LSE, where scores are above it", "log_sum<below>(max, total, softmax_scale)", "log_sum<below>(max, sum, softmax_scale)", _ANSWER, ["accuracy/softcap_and_sinks"]),
-    _fault("capped", "sink_of_the_key_head", "whose sink it is", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q / t.shape.group));", _ANSWER, ["accuracy/softcap_and_sinks"]),
+    _fault("capped", "sink_of_the_key_head", "whose sink it is", "add_sink<below>(inverse, lse, rows.max[half], sum, natural_scale<Bias>(t.shape), ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, natural_scale<Bias>(t.shape), ld_global_f32(t.sinks + work.head_q / t.shape.group));", _ANSWER, ["accuracy/softcap_and_sinks"]),
     _fault("capped", "blind_rows_without_the_sink", "LSE of a query that sees no key is its sink", "lse = sink;", ";", _ANSWER, ["accuracy/sinks_blind_rows"]),
+]
+
+# ---- ALiBi -----------------------------------------------------------------------------------------------------------
+
+_ALIBI_CASES = ["accuracy/alibi_mixed", "accuracy/alibi_top_left"]
+
+_ALIBI_RAGGED = ["alibi/ragged_top_left"]
+
+_ALIBI = [
+    _fault("alibi", "alibi_of_the_key_head", "whose slope it is", "bias_t::at(p.base, work.head_q, {mask().seqlen_q - first_q, mask().seqlen_k, 0, 0}, first_q)", "bias_t::at(p.base, work.head_q / p.base.shape.group, {mask().seqlen_q - first_q, mask().seqlen_k, 0, 0}, first_q)", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_of_a_warps_first_query", "where a thread's queries are", "query_of(work) + own_query()", "query_of(work)", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_of_the_first_block", "where a block's keys are", "of_block * TILE_N + 2 * (int32_t)(lane_index() & 3)", "2 * (int32_t)(lane_index() & 3)", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_of_the_other_half", "a thread's two queries", "s[i] = fmaf(s[i], scale, bias_of(tile, i / 2 % 2 * 8, i / 4 * 8 + i % 2));", "s[i] = fmaf(s[i], scale, bias_of(tile, 8 - i / 2 % 2 * 8, i / 4 * 8 + i % 2));", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_without_the_scale", "scores with a bias are in natural units", "s[i] = fmaf(s[i], scale, bias_of(tile, i / 2 % 2 * 8, i / 4 * 8 + i % 2));", "s[i] = fmaf(s[i], 1.0f, bias_of(tile, i / 2 % 2 * 8, i / 4 * 8 + i % 2));", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_lse_scaled_twice", "LSE of scores in natural units", "log_sum<below>(rows.max[half], sum, natural_scale<Bias>(t.shape))", "log_sum<below>(rows.max[half], sum, t.shape.softmax_scale)", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_sink_beside_scaled_maxima", "a sink beside scores in natural units", "add_sink<below>(inverse, lse, rows.max[half], sum, natural_scale<Bias>(t.shape), ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));", _ANSWER, ["accuracy/alibi_top_left"]),
+    _fault("alibi", "alibi_of_queries_in_the_tensor", "the position of a ragged sequence's queries", "(int32_t)offset - first_q", "(int32_t)offset", _ANSWER, _ALIBI_RAGGED),
+    _fault("alibi", "alibi_first_query_not_kept", "where a ragged sequence begins, which the tile's slot has", "FIRST_Q ? 1 + rows[0] : 1", "1", _ANSWER, _ALIBI_RAGGED),
+    _fault("alibi_short", "alibi_of_the_tensors_queries", "the position of queries, and how many there are, of a short ragged tile", "get_ragged_tile(shared + TILE_AT).first_q", "0", _ANSWER, _ALIBI_RAGGED),
 ]
 
 # ---- backward: dS between the warpgroups, sums in turns --------------------------------------------------------------
@@ -498,7 +517,7 @@ _LENGTHS = [
 _RAGGED_CASES = ["ragged/bottom_right", "ragged/top_left", "ragged/many"]
 
 _RAGGED = [
-    _harmless("ragged", "tile_after_a_warp_sync_more", "one more barrier of the warp", "pick_tile<TILE_M>(p, table, number - group[3] * heads);", "warp_sync(); pick_tile<TILE_M>(p, table, number - group[3] * heads);", _RAGGED_CASES),
+    _harmless("ragged", "tile_after_a_warp_sync_more", "one more barrier of the warp", "pick_tile<TILE_M, FIRST_Q>(p, table, number - group[3] * heads);", "warp_sync(); pick_tile<TILE_M, FIRST_Q>(p, table, number - group[3] * heads);", _RAGGED_CASES),
     _fault("ragged", "ragged_keys_of_the_tensor", "keys are counted from the tensor's first row on", "&p.map[MAP_K], work.first_k + block * TILE_N", "&p.map[MAP_K], block * TILE_N", _ANSWER, _RAGGED_CASES),
     _fault("ragged", "ragged_values_of_the_tensor", "values are counted from the tensor's first row on", "work.first_k + (block + beyond) * TILE_N", "(block + beyond) * TILE_N", _ANSWER, _RAGGED_CASES),
     _fault("ragged", "ragged_band_not_moved", "the side of the mask of queries that are counted in the tensor", "band_from(mask_of<Band>(own), -first_q, 0)", "Band{own.left - first_q, own.right, first_q + own.seqlen_q, own.seqlen_k}", _ANSWER + _ANY, _RAGGED_CASES),
@@ -509,7 +528,7 @@ _RAGGED = [
     _fault("ragged", "ragged_tiles_of_another_section", "how many tiles of the section end above", "from_high += other_section == section ?", "from_high += other_section <= section ?", _ANSWER + _ANY, _RAGGED_CASES),
     _fault("ragged", "ragged_heads_of_the_first_part", "heads of a section come in parts", "part * each + of_part % size", "of_part % size", _ANSWER + _ANY, _RAGGED_CASES),
     _fault("ragged", "ragged_group_passed_over", "32 sequences after a group", "(int32_t)group[0] + 32, (int32_t)group[1]", "(int32_t)group[0] + 64, (int32_t)group[1]", _ANSWER + _ANY + ["bounds"], ["ragged/many"]),
-    _fault("ragged", "ragged_tile_read_before_it_is_found", "no barrier between the lane that finds a tile and the others", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);\n    warp_sync();", "    pick_tile<TILE_M>(p, table, number - group[3] * heads);", ["race", "uninitialised"], _RAGGED_CASES),
+    _fault("ragged", "ragged_tile_read_before_it_is_found", "no barrier between the lane that finds a tile and the others", "    pick_tile<TILE_M, FIRST_Q>(p, table, number - group[3] * heads);\n    warp_sync();", "    pick_tile<TILE_M, FIRST_Q>(p, table, number - group[3] * heads);", ["race", "uninitialised"], _RAGGED_CASES),
     _fault("ragged", "ragged_number_not_for_all", "no barrier between the lane that takes a number and the others", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));\n    warp_sync();", "st_shared_u32(table + RAGGED_GROUP + 20, blocks + atom_global_add_u32(counter, 1));", ["race", "uninitialised"], _RAGGED_CASES),
     _fault("ragged", "ragged_announced_over_what_is_read", "a tile is announced before all have read the one three before", "slots::wait_empty(shared, ring);\n        copy_words<32>(", "copy_words<32>(", ["race", "deadlock"], _RAGGED_CASES),
     _fault("ragged", "ragged_fault_of_a_block", "the sequence with a first row that is none is not noted", "p.base.sequences.fault && block_index() == 0", "p.base.sequences.fault && block_index() == 1000000", _ANSWER, ["ragged/bottom_right"]),
@@ -716,7 +735,7 @@ _STEP_NARROW = [
     _fault("step_narrow", "narrow_nan_of_keys_lost", "NaN of K", "return !cut || (!RIGHT && is_key);", "return of_v && (!cut || (!RIGHT && is_key));", _ANSWER, ["special/nan_in_K"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _BACKWARD_INTERVALS + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _ALIBI + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _BACKWARD_INTERVALS + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
