@@ -262,6 +262,25 @@ static enum glint_status check_tensor(const struct glint_tensor_role *role, enum
     return GLINT_OK;
 }
 
+/* Arrays that are no tensors, where their bytes are products of three numbers: two factors of 30 bits always fit, the
+ * third may not. */
+static enum glint_status check_sizes(const struct glint_problem *p, struct glint_fault *fault)
+{
+    const bool paged = p->page_rows > 0, ragged = p->lengths == GLINT_LENGTHS_RAGGED;
+    const int64_t queries = ragged ? p->rows_q : p->batch * p->seqlen_q;
+    const int64_t keys = (paged ? p->pages : ragged ? 1 : p->batch) * p->heads_kv;
+    const int64_t of_unit = paged ? p->page_rows : ragged ? p->rows_k : p->seqlen_k;
+    int64_t words;
+    if (__builtin_mul_overflow(queries, p->heads_q, &words) || __builtin_mul_overflow(words, 4, &words))
+        return glint_refuse(fault, GLINT_REASON_SIZE, "lse", NULL, 0, INT64_MAX);
+    if (p->tree != 0 && (__builtin_mul_overflow(queries, glint_tree_words(p), &words) || __builtin_mul_overflow(words, 4, &words)))
+        return glint_refuse(fault, GLINT_REASON_SIZE, "tree_bits", NULL, 0, INT64_MAX);
+    if (p->kv_scales == GLINT_SCALES_ROW &&
+        (__builtin_mul_overflow(keys, of_unit, &words) || __builtin_mul_overflow(words, 4, &words)))
+        return glint_refuse(fault, GLINT_REASON_SIZE, "k_scale", NULL, 0, INT64_MAX);
+    return GLINT_OK;
+}
+
 enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_pass pass, struct glint_fault *fault)
 {
     enum glint_status status = check_enums(p, pass, fault);
@@ -276,23 +295,7 @@ enum glint_status glint_check_problem(const struct glint_problem *p, enum glint_
             status = check_tensor(&glint_roles[i], pass, p, fault);
     if (status == GLINT_OK && p->bias_dtype != 0)
         status = check_bias(p, pass, fault);
-    if (status != GLINT_OK)
-        return status;
-    /* LSE: batch * heads_q * seqlen_q floats; two factors of 30 bits always fit, the third may not. Ragged there are
-     * two. */
-    int64_t rows = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q;
-    if (__builtin_mul_overflow(rows, p->heads_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))
-        return glint_refuse(fault, GLINT_REASON_SIZE, "lse", NULL, 0, INT64_MAX);
-    rows = p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_q : p->batch * p->seqlen_q;
-    if (p->tree != 0 && (__builtin_mul_overflow(rows, glint_tree_words(p), &rows) || __builtin_mul_overflow(rows, 4, &rows)))
-        return glint_refuse(fault, GLINT_REASON_SIZE, "tree_bits", NULL, 0, INT64_MAX);
-    const bool paged = p->page_rows > 0, ragged = p->lengths == GLINT_LENGTHS_RAGGED;
-    const int64_t units = paged ? p->pages : ragged ? 1 : p->batch;
-    const int64_t of_unit = paged ? p->page_rows : ragged ? p->rows_k : p->seqlen_k;
-    if (p->kv_scales == GLINT_SCALES_ROW &&
-        (__builtin_mul_overflow(units * p->heads_kv, of_unit, &rows) || __builtin_mul_overflow(rows, 4, &rows)))
-        return glint_refuse(fault, GLINT_REASON_SIZE, "k_scale", NULL, 0, INT64_MAX);
-    return GLINT_OK;
+    return status == GLINT_OK ? check_sizes(p, fault) : status;
 }
 
 enum glint_status glint_strides_fit(const struct glint_variant *row, const struct glint_problem *p, struct glint_fault *fault)

@@ -65,6 +65,14 @@ runs("an empty device as a spec", { "check", "--spec", "/dev/null" }, 1, "/dev/n
 runs("bytecode as a spec", { "check", "--spec", harness.file(string.dump(function() end)) }, 1,
   ":1: spec: compiled Lua, not text; ")
 
+harness.case("of what is no text of a spec nothing else is said", function()
+  for _, content in ipairs({ string.dump(function() end), "return {}\0", ("x"):rep(300 << 10) }) do
+    local status, _, err = harness.glint("check", "--spec", harness.file(content))
+    harness.is(status, 1)
+    harness.is(select(2, err:gsub("\n", "")), 1, err)
+  end
+end)
+
 harness.case("a mistake is printed once, with the path as it was given", function()
   local wrong = harness.file(specs.with({ [4] = "  head_dims = { 64, 65 }," }))
   local status, out, err = harness.glint("check", "--spec", wrong)

@@ -29,7 +29,7 @@ local function agrees(source)
 end
 
 harness.case("literals of every kind", function()
-  agrees([[return { 1, -2, 0x10, 1e3, .5, 5., 0x.8p1, 3e-2, "a", 'b', "it's", "\"", '\\', true, false, {}, { { 1 } } }]])
+  agrees([[return { 1, -2, 0x8, 0x10, 1e3, .5, 5., 0x.8p1, 3e-2, "a", 'b', "it's", "\"", '\\', true, false, {}, { { 1 } } }]])
 end)
 
 harness.case("separators, keys, comments", function()

@@ -301,6 +301,7 @@ static const struct {
     {"a problem of tensors that are alike", 2, 4, 4, 7, 7, false, true},
     {"a problem without keys", 2, 4, 2, 7, 0, false, false},
     {"a problem without queries", 2, 4, 2, 0, 7, false, false},
+    {"a problem of one of each", 1, 1, 1, 1, 1, false, false},
 };
 
 static void make(struct scene *s, const struct glint_variant *v, size_t shape, size_t number)
@@ -339,7 +340,7 @@ static void put_row(FILE *out, uint32_t row, bool each)
         make(&s, v, shape, row + shape);
         walk_all(out, &s, PROBLEM, shapes[shape].title, each || (shape == 0 && row % 7 == 3));
     }
-    static const size_t of_calls[] = {0, 0, 0, 3, 3, 4, 5};
+    static const size_t of_calls[] = {0, 0, 0, 3, 3, 4, 5, 6};
     for (size_t i = 0; i < sizeof of_calls / sizeof of_calls[0]; i++) {
         make(&s, v, of_calls[i], row + i);
         if (glint_plan_variant(s.context, &s.problem, (enum glint_pass)s.pass, row, &s.plan) != GLINT_OK)

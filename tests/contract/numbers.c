@@ -190,6 +190,33 @@ static void put_layouts(FILE *out)
     glint_problem_bhsd(NULL, GLINT_F16, 1, 1, 1, 1, 1, 8);
 }
 
+/* A plan is of the context that it was made for: with other threads or rows it is refused where that one was. */
+static void put_reopened(FILE *out)
+{
+    static const struct {
+        uint32_t concurrency, max_isa, amx;
+    } opened[] = {{1, GLINT_ISA_ANY, 1}, {2, GLINT_ISA_ANY, 1}, {1, GLINT_ISA_X86_64_V3, 1}, {1, GLINT_ISA_ANY, 0}};
+    enum { OPENED = sizeof opened / sizeof opened[0] };
+    const struct glint_tensors none = GLINT_TENSORS_INIT;
+    struct glint_problem p;
+    glint_problem_bshd(&p, GLINT_F32, 1, 10, 10, 2, 1, 64);
+    p.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
+    for (int i = 0; i < OPENED; i++) {
+        fprintf(out, "a plan in contexts that are opened in place of its own:");
+        for (int j = 0; j < OPENED; j++) {
+            struct glint_plan plan;
+            char text[1024];
+            const struct glint_context *const own = made_up_context(opened[i].concurrency, opened[i].max_isa, opened[i].amx);
+            if (glint_plan(own, &p, GLINT_FORWARD, &plan) != GLINT_OK)
+                exit(1);
+            made_up_context(opened[j].concurrency, opened[j].max_isa, opened[j].amx);
+            fprintf(out, " %s",
+                    glint_status_name(glint_explain_call(&plan, GLINT_FORWARD, &none, NULL, 0, NULL, text, sizeof text, NULL)));
+        }
+        fprintf(out, "\n");
+    }
+}
+
 int main(int argc, char **argv)
 {
     char *have = NULL;
@@ -208,6 +235,8 @@ int main(int argc, char **argv)
     put_explanation(out, made_up_context(1, GLINT_ISA_X86_64, 0), &q, GLINT_BACKWARD);
     made_up_slow = 0;
     put_layouts(out);
+    put_reopened(out);
+    made_up_context(1, GLINT_ISA_ANY, 0);
     made_up_rows = 0;
     fprintf(out, "no row at all\n");
     put_explanation(out, context, &p, GLINT_FORWARD);

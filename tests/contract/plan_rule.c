@@ -11,6 +11,7 @@
 #include "lib/takes.h"
 
 enum {
+    GPU_EXACT, /* no loop over the table begins behind it */
     CPU_BASE,
     CPU_AMX,
     GPU_WIDE,
@@ -19,7 +20,6 @@ enum {
     GPU_BOTH_SHORT,
     GPU_SHORTEST,
     GPU_EXACT_NEW,
-    GPU_EXACT,
     FEW,
     NEWEST,
     STEP,
@@ -88,6 +88,7 @@ const struct glint_variant glint_variants[] = {
     [NEW_SHORT] = ROW("sm90a_m64n64", HIGHEST, 64, 64, 0, 90, GLINT_MATH_TF32, 128, 0, 0, 0, 16),
     [NEW_PAGED] = ROW("sm90a_m192n64", PAGED_HIGHEST, 192, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 0, 0, 32),
     [OLD_PAGED] = ROW("sm80_m192n64", PAGED_MIDDLE, 192, 64, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 4),
+    [ROWS] = ROW("sm90a_tf32x3_m128n128", HIGHEST, 128, 128, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 0, 4), /* behind the table */
 };
 const uint32_t glint_variants_count = ROWS;
 
@@ -114,7 +115,7 @@ static enum glint_status close_nothing(struct glint_context *opened)
 static bool runs(const struct glint_context *opened, uint32_t index)
 {
     (void)opened;
-    return (runnable >> index & 1u) != 0;
+    return index >= ROWS || (runnable >> index & 1u) != 0;
 }
 
 static bool slow(const struct glint_context *opened, uint32_t index)
@@ -149,7 +150,10 @@ static const struct glint_family lowest = {.name = "cpu", .backend = &backend, .
                                  middle = {.name = "sm80", .rank = 80, .backend = &backend, .fits = fits},
                                  highest = {.name = "sm90a", .rank = 90, .backend = &backend, .fits = fits};
 
-enum { OF_MIDDLE = (1u << (FEW + 1)) - (1u << GPU_WIDE), READ_LENGTHS = OF_MIDDLE | 1u << STEP }; /* the rows that do */
+enum {
+    OF_MIDDLE = (1u << (FEW + 1)) - (1u << GPU_WIDE),
+    READ_LENGTHS = OF_MIDDLE | 1u << GPU_EXACT | 1u << STEP
+}; /* the rows that do */
 
 static struct glint_context *context;
 

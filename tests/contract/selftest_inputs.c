@@ -63,7 +63,7 @@ static const struct glint_variant kinds[] = {
     ROW("bwd_f32_d72_interval_softcap_tensor", BACKWARD, F32, 0, INTERVAL | CAP | TENSOR, 72, 15, 8, 0, GLINT_MATH_NATIVE, SINKS),
     ROW("fwd_f32_i8_d72_tree", FORWARD, F32, GLINT_I8, TREE, 72, 6, 8, 0, GLINT_MATH_NATIVE, SINKS),
     /* as many queries as there are at most */
-    ROW("fwd_f32_d8_none", FORWARD, F32, 0, 0, 8, 128, 8, 0, GLINT_MATH_NATIVE, 0),
+    ROW("fwd_f32_d8_none", FORWARD, F32, 0, 0, 8, 192, 8, 0, GLINT_MATH_NATIVE, 0),
 };
 enum { KINDS = sizeof kinds / sizeof kinds[0] };
 /* The library sees these as the constant table that lib/variant.h declares: one row at a time. */

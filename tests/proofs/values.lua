@@ -13,6 +13,8 @@ local HARNESSES = {
   { "refusals", "", "lib/explain.c", "-eva-precision 3 -eva-slevel 200 -eva-slevel-function glint_put_refusal:3000,main:400,begins:30", 45 },
   { "choices", "", "", "-eva-precision 0 -eva-slevel 8", 80 },
   { "choices", "-DCUDA", "", "-eva-precision 0 -eva-slevel 8", 80 },
+  { "calls", "", "lib/check_call.c lib/plan.c", "-eva-precision 1 -eva-slevel 60 -eva-split-return auto "
+    .. "-eva-slevel-function share_elements:1000,elements_meet:100,check_words:20,check_overlap:20", 40 },
 }
 
 local function read(command)
@@ -39,7 +41,7 @@ for line in io.lines(work .. "/table.c") do
     end
   end
 end
-assert(#HARNESSES == 3 + 9, "the table has other rows")
+assert(#HARNESSES == 4 + 9, "the table has other rows")
 
 local lines_of = {}
 local function line(path, number)
