@@ -1,4 +1,4 @@
-/* Intervals in the persistent forward kernel of sm_90a. The block's loader makes the ranges of a tile's queries, and
+/* Intervals in the persistent forward kernel of sm_90a. A warp of the block makes the ranges of a tile's queries, and
  * from them the blocks of keys that the tile and each of its warpgroups walk over. They wait in the tile's slot of the
  * queue, where all others read them: nobody else reads the call's bounds, but for a tile that was given back. */
 #ifndef GLINT_DEVICE_WARPGROUP_INTERVALS_H

@@ -4,7 +4,7 @@
  * next one is the following tile's first. With a window the walk ends with the first block that some query of the tile
  * sees. A warpgroup has its own part of it: other blocks it passes on.
  *
- *     loaders   K, Q; V            two warps, a thread of each
+ *     loaders   K, Q; V            two warps, a thread of each; with intervals one loads, and the other makes ranges
  *     scanners  V                  two warps: zeros beyond a length; NaN and infinity leave a block that the mask cuts
  *               O                  zeros, where no key is seen
  *     others    S = Q K^T, P = 2^(scale (S - max)), O += P V */
@@ -248,7 +248,7 @@ template <class Variant> struct persistent_kernel {
     struct ragged : read_tiles<ragged_queue<value_ring::end, SLOT_BYTES>> {
         static constexpr bool SEARCHES = true;
         typedef ragged_queue<value_ring::end, SLOT_BYTES> queue;
-        enum : uint32_t { TABLE = queue::end + 16 * STAGES, KEPT = TABLE + RAGGED_TABLE_BYTES };
+        enum : uint32_t { TABLE = queue::end + 16 * STAGES + (mask_t::INTERVALS ? 16 : 0), KEPT = TABLE + RAGGED_TABLE_BYTES };
 
         GLINT_DEVICE void begin(const struct glint_gpu_forward_maps &p, uint32_t shared)
         {
@@ -321,13 +321,52 @@ template <class Variant> struct persistent_kernel {
 
     /* ---- the warpgroup that loads -------------------------------------------------------------------------------- */
 
+    /* Begins the copy of a block's keys, and with the tile's first one that of its queries. By one thread. */
+    GLINT_DEVICE void load_keys(const struct glint_gpu_forward_maps &p, uint32_t shared, const work_t &work, int32_t block,
+                                struct ring &q, struct ring &k)
+    {
+        key_ring::begin_fill(shared, k);
+        load_tile<key_tile>(key_ring::tile(shared, k), &p.map[MAP_K], work.first_k + block * TILE_N,
+                            work.head_q / p.base.shape.group, work.batch, key_ring::full(shared, k), GLINT_L2_EVICT_LAST);
+        ring_advance<STAGES>(k);
+        if (block < work.last)
+            return;
+        query_ring::begin_fill(shared, q);
+        for (int32_t w = 0; w < WARPGROUPS; ++w)
+            load_tile<query_tile>(query_ring::tile(shared, q) + w * query_tile::bytes, &p.map[MAP_Q], work.query0 + 64 * w,
+                                  work.head_q, work.batch, query_ring::full(shared, q), GLINT_L2_EVICT_FIRST);
+        ring_advance<Q_SLOTS>(q);
+    }
+
+    /* The same of its values. */
+    template <class Tiles>
+    GLINT_DEVICE void load_values(const struct glint_gpu_forward_maps &p, uint32_t shared, const work_t &work, int32_t block,
+                                  struct ring &v, struct ring &cut)
+    {
+        /* The map of no keys has a row, of Q: what comes from behind it are zeros. */
+        const int32_t beyond = !Tiles::SCANS && p.base.shape.seqlen_k == 0;
+        uint32_t full = value_ring::full(shared, v);
+
+        value_ring::wait_empty(shared, v);
+        if (Tiles::SCANS) {
+            if (is_cut(work, block)) {
+                full = v_cut<Tiles>(shared, cut.stage);
+                ring_advance<STAGES>(cut);
+            } else
+                mbarrier_arrive(full); /* for the second scanner, and below for the first */
+        }
+        mbarrier_arrive_expect(full, key_tile::bytes);
+        load_tile<key_tile>(value_ring::tile(shared, v), &p.map[MAP_V], work.first_k + (block + beyond) * TILE_N,
+                            work.head_q / p.base.shape.group, work.batch, full, GLINT_L2_EVICT_LAST);
+        ring_advance<STAGES>(v);
+    }
+
     /* Announces this block's tiles, too: of a dynamic variant, and where lengths are read, each is the first one
      * that no block has taken. It is taken when the last keys of the tile before are on their way, not sooner: a
      * block that takes a tile long before it can begin leaves others idle at the end. */
     template <class Tiles>
     GLINT_DEVICE void load_queries_and_keys(const struct glint_gpu_forward_maps &p, uint32_t shared, uint32_t blocks)
     {
-        const int32_t group = p.base.shape.group;
         const bool loads = !Tiles::SEARCHES || lane_index() == 0;
         struct ring q = {0, 0}, k = {0, 0}, t = {0, 0};
         uint32_t tile = block_index();
@@ -335,51 +374,63 @@ template <class Variant> struct persistent_kernel {
 
         Tiles::begin(p, shared);
         while (Tiles::next(work, p, shared, t, blocks, tile)) {
-            if (mask_t::INTERVALS) /* addresses that are made of it once for all tiles take registers of the search */
-                wgmma_hold(&shared, 1);
 #pragma unroll 1 /* registers */
-            for (int32_t block = loads ? work.last : work.first - 1; block >= work.first; --block) {
-                key_ring::begin_fill(shared, k);
-                load_tile<key_tile>(key_ring::tile(shared, k), &p.map[MAP_K], work.first_k + block * TILE_N, work.head_q / group,
-                                    work.batch, key_ring::full(shared, k), GLINT_L2_EVICT_LAST);
-                ring_advance<STAGES>(k);
-                if (block < work.last)
-                    continue;
-                query_ring::begin_fill(shared, q);
-                for (int32_t w = 0; w < WARPGROUPS; ++w)
-                    load_tile<query_tile>(query_ring::tile(shared, q) + w * query_tile::bytes, &p.map[MAP_Q], work.query0 + 64 * w,
-                                          work.head_q, work.batch, query_ring::full(shared, q), GLINT_L2_EVICT_FIRST);
-                ring_advance<Q_SLOTS>(q);
-            }
+            for (int32_t block = loads ? work.last : work.first - 1; block >= work.first; --block)
+                load_keys(p, shared, work, block, q, k);
             tile = Tiles::take(p, shared, blocks, tile);
         }
     }
 
-    template <class Tiles> GLINT_DEVICE void load_values(const struct glint_gpu_forward_maps &p, uint32_t shared)
+    template <class Tiles> GLINT_DEVICE void load_all_values(const struct glint_gpu_forward_maps &p, uint32_t shared)
     {
-        const int32_t group = p.base.shape.group;
-        /* The map of no keys has a row, of Q: what comes from behind it are zeros. */
-        const int32_t beyond = !Tiles::SCANS && p.base.shape.seqlen_k == 0;
         struct ring v = {0, 0}, t = {0, 0}, cut = {0, 0};
         work_t work;
 
         while (Tiles::template wait<false, false>(work, p, shared, t))
-            for (int32_t block = work.last; block >= work.first; --block) {
-                uint32_t full = value_ring::full(shared, v);
+            for (int32_t block = work.last; block >= work.first; --block)
+                load_values<Tiles>(p, shared, work, block, v, cut);
+    }
 
-                value_ring::wait_empty(shared, v);
-                if (Tiles::SCANS) {
-                    if (is_cut(work, block)) {
-                        full = v_cut<Tiles>(shared, cut.stage);
-                        ring_advance<STAGES>(cut);
-                    } else
-                        mbarrier_arrive(full); /* for the second scanner, and below for the first */
-                }
-                mbarrier_arrive_expect(full, key_tile::bytes);
-                load_tile<key_tile>(value_ring::tile(shared, v), &p.map[MAP_V], work.first_k + (block + beyond) * TILE_N,
-                                    work.head_q / group, work.batch, full, GLINT_L2_EVICT_LAST);
-                ring_advance<STAGES>(v);
+    /* Where queries have intervals, a tile's ranges take as long as the products of several blocks of keys. So one
+     * warp makes them while a thread of another one loads K, Q and V of the tile before, and wants the next tile
+     * AHEAD blocks before the last one. */
+    enum { AHEAD = 6 };
+    template <class Tiles> GLINT_DEVICE uint32_t wanted(uint32_t shared)
+    {
+        return v_cut<Tiles>(shared, 2 * STAGES);
+    }
+    template <class Tiles> GLINT_DEVICE void find_tiles(const struct glint_gpu_forward_maps &p, uint32_t shared, uint32_t blocks)
+    {
+        struct ring t = {0, 0};
+        uint32_t tile = block_index(), phase = 0;
+        work_t work;
+
+        Tiles::begin(p, shared);
+        while (Tiles::next(work, p, shared, t, blocks, tile)) {
+            wgmma_hold(&shared, 1); /* addresses that are made of it once for all tiles take registers of the search */
+            mbarrier_wait(wanted<Tiles>(shared), phase);
+            phase ^= 1;
+            tile = Tiles::take(p, shared, blocks, tile);
+        }
+    }
+
+    /* In the order in which they are used: values come one block after the keys of the scores before. */
+    template <class Tiles> GLINT_DEVICE void load_all(const struct glint_gpu_forward_maps &p, uint32_t shared)
+    {
+        struct ring q = {0, 0}, k = {0, 0}, v = {0, 0}, t = {0, 0}, cut = {0, 0};
+        work_t work;
+
+        while (Tiles::template wait<false, false>(work, p, shared, t)) {
+#pragma unroll 1
+            for (int32_t block = work.last; block >= work.first; --block) {
+                if (block == min(work.last, work.first + AHEAD))
+                    mbarrier_arrive(wanted<Tiles>(shared));
+                load_keys(p, shared, work, block, q, k);
+                if (block < work.last)
+                    load_values<Tiles>(p, shared, work, block + 1, v, cut);
             }
+            load_values<Tiles>(p, shared, work, work.first, v, cut);
+        }
     }
 
     /* A weight of zero times NaN is NaN, so NaN and infinity leave the blocks of V in which some query does not see
@@ -699,6 +750,8 @@ template <class Variant> struct persistent_kernel {
             Tiles::queue::init(shared, 4 * WARPGROUPS + (Tiles::SCANS ? 3 : 1));
             for (uint32_t i = 0; Tiles::SCANS && i < STAGES; ++i)
                 mbarrier_init(v_cut<Tiles>(shared, i), 1);
+            if (mask_t::INTERVALS)
+                mbarrier_init(wanted<Tiles>(shared), 1);
             fence_mbarrier_init();
         }
         block_sync();
@@ -710,10 +763,17 @@ template <class Variant> struct persistent_kernel {
                 /* one role each, by else: what one keeps in registers must not live through another's search */
                 Tiles::SEARCHES) {
                 if (warp == 0) {
-                    load_queries_and_keys<Tiles>(p, shared, blocks);
+                    if constexpr (mask_t::INTERVALS)
+                        find_tiles<Tiles>(p, shared, blocks);
+                    else
+                        load_queries_and_keys<Tiles>(p, shared, blocks);
                 } else if (warp == 1) {
-                    if (lane_index() == 0)
-                        load_values<Tiles>(p, shared);
+                    if (lane_index() == 0) {
+                        if constexpr (mask_t::INTERVALS)
+                            load_all<Tiles>(p, shared);
+                        else
+                            load_all_values<Tiles>(p, shared);
+                    }
                 } else {
                     scan_values<Tiles>(p, shared, warp - 2, blocks);
                 }
@@ -721,7 +781,7 @@ template <class Variant> struct persistent_kernel {
                 if (warp == 0 && lane_index() == 0)
                     load_queries_and_keys<Tiles>(p, shared, blocks);
                 if (warp == 1 && lane_index() == 0)
-                    load_values<Tiles>(p, shared);
+                    load_all_values<Tiles>(p, shared);
                 if (Tiles::SCANS && warp >= 2)
                     scan_values<Tiles>(p, shared, warp - 2, blocks);
             }
