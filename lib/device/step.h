@@ -283,21 +283,28 @@ GLINT_DEVICE void write_slot(float *slot, int32_t slot_rows, int32_t block, cons
     }
 }
 
-/* The same back. */
-template <int HEAD_DIM>
-GLINT_DEVICE void read_slot(float *slot, int32_t slot_rows, int32_t block, float (&o)[HEAD_DIM / 2], struct span_row (&rows)[2])
+/* The same back: the maxima and sums alone, and with O. */
+template <int HEAD_DIM> GLINT_DEVICE void read_rows(float *slot, int32_t slot_rows, int32_t block, struct span_row (&rows)[2])
 {
-    float *from = slot_of_block<HEAD_DIM>(slot, block), *row = rows_of_block<HEAD_DIM>(slot, slot_rows, block);
+    float *row = rows_of_block<HEAD_DIM>(slot, slot_rows, block);
 
-    if (16 * block >= slot_rows)
-        return;
     warp_sync(); /* the rows' words are other lanes' */
-#pragma unroll
-    for (int i = 0; i < HEAD_DIM / 8; ++i)
-        ld_four(o + 4 * i, from + 128 * i, 1);
     rows[0] = {ld_global_cg_f32(row), ld_global_cg_f32(row + 1)};
     rows[1] = {ld_global_cg_f32(row + 16), ld_global_cg_f32(row + 17)};
     warp_sync(); /* and may be written again */
+}
+
+template <int HEAD_DIM>
+GLINT_DEVICE void read_slot(float *slot, int32_t slot_rows, int32_t block, float (&o)[HEAD_DIM / 2], struct span_row (&rows)[2])
+{
+    float *from = slot_of_block<HEAD_DIM>(slot, block);
+
+    if (16 * block >= slot_rows)
+        return;
+#pragma unroll
+    for (int i = 0; i < HEAD_DIM / 8; ++i)
+        ld_four(o + 4 * i, from + 128 * i, 1);
+    read_rows<HEAD_DIM>(slot, slot_rows, block, rows);
 }
 
 /* ---- results ------------------------------------------------------------------------------------------------- */

@@ -646,6 +646,12 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
         const float *rows = rows_of_block<HEAD_DIM>(slot, slot_rows, in_tile);
         struct span_row total[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}};
         float o[4] = {0.0f, 0.0f, 0.0f, 0.0f};
+        auto row_of = [&](const int half) {
+            return row_of_tile(p, 16 * in_tile + (int32_t)lane_index() / 4 + 8 * half, query, s.at.own.seqlen_q);
+        };
+        /* Whether a row sees a key: known before the loop, so that the mask takes no registers over it. */
+        const auto mask = mask_of<typename Order::Band>(p, s.at.own, b, s.at.first_q);
+        const bool some[2] = {sees_some(mask, row_of(0).query), sees_some(mask, row_of(1).query)};
 
         /* A block has folded all of its spans, or there are no such columns. */
         if (all <= second || (HEAD_DIM % 32 != 0 && column >= HEAD_DIM / 8))
@@ -663,6 +669,9 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
                     ld_four(part[i], from + (begin + i) * step, 1);
                     row[i][0] = {ld_global_cg_f32(at), ld_global_cg_f32(at + 1)};
                     row[i][1] = {ld_global_cg_f32(at + 16), ld_global_cg_f32(at + 17)};
+                } else { /* so that no register holds them over the loop */
+                    part[i][0] = part[i][1] = part[i][2] = part[i][3] = 0.0f;
+                    row[i][0] = row[i][1] = {0.0f, 0.0f};
                 }
 #pragma unroll
             for (int i = 0; i < DEEP; ++i)
@@ -684,15 +693,13 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
         }
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
-            const struct step_row row =
-                row_of_tile(p, 16 * in_tile + (int32_t)lane_index() / 4 + 8 * half, query, s.at.own.seqlen_q);
+            const struct step_row row = row_of(half);
             const int32_t head_q = head * p.group + row.head, batch = p.base.sequences.first_q ? 0 : b;
             float inverse, lse;
 
             if (!row.exists)
                 continue;
-            finish_row<below>(inverse, lse, total[half], p.base, head_q,
-                              sees_some(mask_of<typename Order::Band>(p, s.at.own, b, s.at.first_q), row.query));
+            finish_row<below>(inverse, lse, total[half], p.base, head_q, some[half]);
             char *to = view_row(&p.base.o, batch, head_q, s.at.first_q + row.query, 2) + 16 * column + 4 * (lane_index() % 4);
             st_global_u32(to, finish_pair<Element>(o[2 * half], o[2 * half + 1], inverse));
             if (column == 0 && lane_index() % 4 == 0)

@@ -237,13 +237,11 @@ template <class Variant> struct step_rows {
         const uint32_t q_lane = shared + lane_offset_a<q_tile>(lane) + warp * (16 * q_tile::PAGE_ROW);
         const uint32_t k_lane = shared + K_AT + lane_offset_b<k_tile>(lane);
         const uint32_t v_lane = shared + V_AT + lane_offset_rows<k_tile>(lane, 0);
-        float *const folded = p.partial + ((int64_t)p.partial_rows + (int64_t)block_index() * (16 * WARPS)) * (HEAD_DIM + 2);
-        int32_t span = unit_word(unit, INTERVALS ? UNIT_SEEN_SPAN : UNIT_SPAN);
-        int32_t next = order::spans::begin(p, span + 1);
-        const int32_t kind = unit_word(unit, UNIT_KIND);
-        bool some = false; /* O of the spans before is in the workspace */
+        auto first_span = [&]() { return unit_word(unit, INTERVALS ? UNIT_SEEN_SPAN : UNIT_SPAN); };
+        auto folds = [&]() { return unit_word(unit, UNIT_KIND) != UNIT_SPANS; };
+        int32_t next = order::spans::begin(p, first_span() + 1);
         bool special = false;
-        struct span_row before[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}}, own[2];
+        struct span_row own[2];
         struct kept_rows<1, KEPT> q_kept;
         struct key_scales own_scales; /* of this thread's key of the next tile */
         struct softmax_rows rows;
@@ -304,20 +302,19 @@ template <class Variant> struct step_rows {
         auto put_slot = [&](float *slot) {
             write_slot<HEAD_DIM>(slot, unit_word(unit, UNIT_SLOT_ROWS), block, columns_of(o), own);
         };
-        auto put_folded = [&]() {
-            float *const to = slot_of_block<HEAD_DIM>(folded, block);
-#pragma unroll
-            for (int i = 0; i < HEAD_DIM / 8; ++i) {
-                const uint32_t v[4] = {bits_of(o[4 * i]), bits_of(o[4 * i + 1]), bits_of(o[4 * i + 2]), bits_of(o[4 * i + 3])};
-
-                st_global_u32x4(to + 128 * i, v);
-            }
+        /* What the spans before have become, a slot in the workspace. */
+        auto folded = [&]() {
+            return p.partial + ((int64_t)p.partial_rows + (int64_t)block_index() * (16 * WARPS)) * (HEAD_DIM + 2);
         };
-        /* O of the span and of those before are one, in o. */
-        auto fold_o = [&]() {
-            const struct fold_factors upper = fold_span(before[0], own[0], scale), lower = fold_span(before[1], own[1], scale);
-            const float *const from = slot_of_block<HEAD_DIM>(folded, block);
+        /* Span `span` and those before are one, in o and own. */
+        auto fold_before = [&](int32_t span) {
+            if (span == first_span())
+                return;
+            const float *const from = slot_of_block<HEAD_DIM>(folded(), block);
+            struct span_row before[2];
 
+            read_rows<HEAD_DIM>(folded(), 16 * WARPS, block, before);
+            const struct fold_factors upper = fold_span(before[0], own[0], scale), lower = fold_span(before[1], own[1], scale);
 #pragma unroll
             for (int i = 0; i < HEAD_DIM / 8; ++i) {
                 float y[4];
@@ -328,24 +325,18 @@ template <class Variant> struct step_rows {
                 o[4 * i + 2] = fold(y[2], o[4 * i + 2], lower);
                 o[4 * i + 3] = fold(y[3], o[4 * i + 3], lower);
             }
+            own[0] = before[0];
+            own[1] = before[1];
         };
-        auto close_span = [&]() {
+        auto close_span = [&](int32_t span) {
             take_rows();
             softmax_begin(rows);
-            if (kind == UNIT_SPANS)
+            if (folds()) {
+                fold_before(span);
+                write_slot<HEAD_DIM>(folded(), 16 * WARPS, block, columns_of(o), own);
+            } else
                 put_slot(slot_of(span));
-            else {
-                if (some)
-                    fold_o();
-                else {
-                    before[0] = own[0];
-                    before[1] = own[1];
-                }
-                put_folded();
-            }
-            some = true;
-            span++;
-            next = order::spans::begin(p, span + 1);
+            next = order::spans::begin(p, span + 2);
             clear_o();
         };
 
@@ -353,10 +344,10 @@ template <class Variant> struct step_rows {
         softmax_begin(rows);
         if constexpr (INTERVALS) {
             take_rows();
-            if (kind == UNIT_SPANS && works) /* slots of the spans that no row sees */
+            if (!folds() && works) /* slots of the spans that no row sees */
 #pragma unroll 1
                 for (int32_t i = unit_word(unit, UNIT_SPAN); i < unit_word(unit, UNIT_SPANS_END); ++i)
-                    if (begin >= end || i < span || i > order::spans::of(p, end - 1))
+                    if (begin >= end || i < first_span() || i > order::spans::of(p, end - 1))
                         put_slot(slot_of(i));
             if (p.base.pages.table && unit_word(unit, UNIT_HEAD) == 0)
                 note_bad_pages<16 * WARPS, TILE_N, THREADS>(p.base, query0, unit_word(unit, UNIT_BATCH), mask, begin, end - 1);
@@ -395,6 +386,8 @@ template <class Variant> struct step_rows {
                 run = find_run(p, unit, tile + 1);
             if (sees)
                 multiply_rows<q_tile, k_tile>(fragments_of(s), q_kept, q_lane, k_lane);
+            else
+                set_zero(fragments_of(s)); /* so that no register holds them over the loop */
             if (has_run() && tile + 1 < end)
                 put_run(shared, run);
             if constexpr (stored::WIDENED) {
@@ -426,17 +419,18 @@ template <class Variant> struct step_rows {
                 copy_keys(p.base.v, shared, shared + V_AT, head_kv, tile + 1, keys);
             cp_async_commit();
             if (works && tile + 1 == next && tile + 1 < end)
-                close_span();
+                close_span(order::spans::of(p, tile));
         }
         cp_async_wait(0);
         if (!works)
             return;
         take_rows();
 
+        int32_t span = begin < end ? order::spans::of(p, end - 1) : first_span(); /* the last one */
         /* Of the tiles from a span's first one to the next span's. */
         auto add_special_from = [&](int32_t of_span) {
             const int32_t from = max(begin, order::spans::begin(p, of_span));
-            const int32_t to = min(end, kind == UNIT_SPANS ? order::spans::begin(p, of_span + 1) : end);
+            const int32_t to = min(end, folds() ? end : order::spans::begin(p, of_span + 1));
 #pragma unroll 1
             for (int side = 0; side < 1 + LEFT; ++side) {
                 const int32_t first_tile = side == 0 ? max(from, first_cut()) : from;
@@ -452,7 +446,7 @@ template <class Variant> struct step_rows {
                                                 });
             }
         };
-        if (kind == UNIT_SPANS) {
+        if (!folds()) {
             if (special)
                 add_special_from(span);
             put_slot(slot_of(span));
@@ -466,17 +460,10 @@ template <class Variant> struct step_rows {
                 }
             return;
         }
-        if (some)
-            fold_o();
-        else {
-            before[0] = own[0];
-            before[1] = own[1];
-        }
+        fold_before(span);
         if (special)
             add_special_from(0);
-        if (kind == UNIT_FIRST) {
-            own[0] = before[0];
-            own[1] = before[1];
+        if (unit_word(unit, UNIT_KIND) == UNIT_FIRST) {
             put_slot(slot_of(unit_word(unit, UNIT_SECOND) - 1));
             return;
         }
@@ -491,7 +478,7 @@ template <class Variant> struct step_rows {
 
             if (!row.exists)
                 continue;
-            finish_row<BELOW>(inverse, lse, before[half], p.base, head_q, sees_some(mask, row.query));
+            finish_row<BELOW>(inverse, lse, own[half], p.base, head_q, sees_some(mask, row.query));
             if (lane % 4 == 0)
                 st_global_f32(lse_of_row(p, batch, head_q, first_q + row.query), lse);
             char *const to = view_row(&p.base.o, batch, head_q, first_q + row.query, element::BYTES) + 4 * (lane % 4);
