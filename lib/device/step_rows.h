@@ -386,7 +386,7 @@ template <class Variant> struct step_rows {
                 run = find_run(p, unit, tile + 1);
             if (sees)
                 multiply_rows<q_tile, k_tile>(fragments_of(s), q_kept, q_lane, k_lane);
-            else
+            else if constexpr (HEAD_DIM > 96)
                 set_zero(fragments_of(s)); /* so that no register holds them over the loop */
             if (has_run() && tile + 1 < end)
                 put_run(shared, run);

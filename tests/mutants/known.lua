@@ -16,7 +16,7 @@ return {
   equivalent("lib/check_problem.c", "if (p->head_dim < 8 || p->head_dim % 8 != 0 || p->head_dim > GLINT_MAX_EXTENT)", "8", "7",
     "no multiple of 8 lies between", { number = 1 }),
   equivalent("lib/check_problem.c",
-    "if (__builtin_mul_overflow(rows, p->heads_q, &rows) || __builtin_mul_overflow(rows, 4, &rows))", "4", "8",
+    "if (__builtin_mul_overflow(queries, p->heads_q, &words) || __builtin_mul_overflow(words, 4, &words))", "4", "8",
     "O of as many rows is larger, and is refused before"),
   equivalent("lib/choose.c", "return p->seqlen_q > p->seqlen_k ? p->seqlen_q : p->seqlen_k;", ">", ">=", "of two equal numbers either is taken",
     { number = 2 }),
