@@ -62,16 +62,18 @@ def tensors(dtype, batch, heads_q, heads_kv, m, n, d):
     return q, k, v
 
 
+def names():
+    return [ours.variant_info(i).name.decode() for i in range(ours.library().glint_variant_count())]
+
+
 def tile_of(pattern):
     """Queries and keys of a tile of the row that runs intervals, from its name."""
-    names = [ours.variant_info(i).name.decode() for i in range(ours.library().glint_variant_count())]
-    found = [re.search(r"_m(\d+)n(\d+)$", name) for name in names if re.match(pattern, name)]
+    found = [re.search(r"_m(\d+)n(\d+)$", name) for name in names() if re.match(pattern, name)]
     return max((tuple(int(x) for x in one.groups()) for one in found), key=lambda tile: tile[1])  # others are for short sequences
 
 
 def has_alibi(what, family):
-    names = [ours.variant_info(i).name.decode() for i in range(ours.library().glint_variant_count())]
-    return any(name.startswith(what) and "_alibi" in name and f"__{family}_" in name for name in names)
+    return any(name.startswith(what) and "_alibi" in name and f"__{family}_" in name for name in names())
 
 
 def share_of(begin, end, n, tile):

@@ -128,8 +128,11 @@ local function parts_of(record, kind)
   end
   parts[3] = { "barriers", 16 * record.q_slots + 32 * record.stages }
   parts[4] = { "tiles ahead", record.intervals and intervals_bytes(record) or lengths and SEQUENCES_BYTES or 20 * TILES_AHEAD }
-  if record.causal or lengths then parts[5] = { "scanners", 16 * record.stages } end
-  if record.intervals then parts[5] = { "scanners, next tile", 16 * record.stages + 16 } end
+  if record.intervals then
+    parts[5] = { "scanners, next tile", 16 * record.stages + 16 }
+  elseif record.causal or lengths then
+    parts[5] = { "scanners", 16 * record.stages }
+  end
   if kind == "ragged" then
     parts[6] = { "sequences", TABLE_BYTES }
     parts[7] = { "tiles given back", KEPT_BYTES * 4 * record.warpgroups }

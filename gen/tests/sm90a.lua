@@ -94,7 +94,8 @@ harness.case("sm90a: intervals wait in the queue of tiles, in every kernel, whos
   harness.has(mistakes(interval({ n = 128, head_dim = 32, capped = true })), "112 numbers a thread, which has 160 registers")
   harness.is(mistakes(interval({ n = 112, head_dim = 32, capped = true })), "")
   harness.is(mistakes(interval({ n = 128, head_dim = 32 })), "")
-  harness.has(sm90a.candidates({ pass = "fwd", dtype = "bf16", kv_dtype = "same", head_dim = 32, mask = "interval", softcap = "softcap" })[1].how, "m192n112")
+  local key = { pass = "fwd", dtype = "bf16", kv_dtype = "same", head_dim = 32, mask = "interval", softcap = "softcap" }
+  harness.has(sm90a.candidates(key)[1].how, "m192n112")
 end)
 
 harness.case("sm90a: the fused backward has one kernel of keys for lengths and ragged sequences, and the split one has none", function()

@@ -362,7 +362,7 @@ GLINT_DEVICE void add_bias(float (&s)[ROWS][COLUMNS][4], const Bias &bias, const
                 s[rt][nt][e] = fmaf(s[rt][nt][e], scale, bias_of(tile, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1)));
 }
 
-/* The same of a warpgroup's accumulator: `query` and `key` are those of this thread's first score. */
+/* Adds it to a warpgroup's accumulator. This thread's first score is of `query` and `key`. */
 template <int n> GLINT_DEVICE void add_bias(float (&)[n], const struct no_bias &, const struct glint_gpu_shape &, int32_t, int32_t)
 {
 }

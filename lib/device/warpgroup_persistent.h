@@ -338,7 +338,7 @@ template <class Variant> struct persistent_kernel {
         ring_advance<Q_SLOTS>(q);
     }
 
-    /* The same of its values. */
+    /* Begins the copy of a block's values. By one thread. */
     template <class Tiles>
     GLINT_DEVICE void load_values(const struct glint_gpu_forward_maps &p, uint32_t shared, const work_t &work, int32_t block,
                                   struct ring &v, struct ring &cut)

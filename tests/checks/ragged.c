@@ -189,8 +189,8 @@ static void store_row(const struct experiment *e, unsigned char *to, enum tensor
         dtype_store_row(tensor_dtype(e, t), to, values, tensor_dim(e, t));
 }
 
-/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there; or in `every` row, each in a column of
- * its own, so that a query's O tells the keys that it sees. */
+/* A number of a tensor, in whose rows NaN and infinities of both signs are here and there. With `every` they are in each
+ * row, in a column of its own, so that a query's O tells the keys that it sees. */
 static float special_or(float value, int64_t row, int64_t d, int64_t dim, bool every)
 {
     static const float special[] = {NAN, INFINITY, -INFINITY};

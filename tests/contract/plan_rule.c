@@ -291,8 +291,8 @@ START_TEST(every_subset_of_rows)
 }
 END_TEST
 
-/* The newest family has rows of each kind of bound, too: what a length exceeds comes behind rows without a bound, and a step that
- * is not meant for the lengths behind both. */
+/* The newest family has rows of each kind of bound, too. A row whose bound a length exceeds comes behind rows without
+ * one, and a step that is not meant for the lengths comes behind both. */
 START_TEST(bounds_beside_a_step)
 {
     for (unsigned of_newest = 1; of_newest < 8; of_newest++)

@@ -82,6 +82,8 @@ local SPILLED = {
     families = { sm80 = { archs = { 120 }, step = true } } }]] },
   { "_step_", [[return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 128 }, masks = { "tree" }, softcaps = { "softcap" },
     families = { sm80 = { archs = { 120 }, step = true } } }]] },
+  { "_step_", [[return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 128 }, masks = { "interval", "tree" },
+    families = { sm80 = { archs = { 100 }, step = true } } }]] },
 }
 for _, spilled in ipairs(SPILLED) do
   local name, spec = spilled[1], harness.file(spilled[2])
