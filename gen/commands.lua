@@ -1,6 +1,7 @@
 -- The four commands of the command line: from arguments to an exit status. Each command takes a loaded spec and its
 -- options and returns the text to write, or nil and a message. Only glint.lua calls this; what the commands say is
 -- made elsewhere.
+local batch = require("gen.batch")
 local emit = require("gen.emit")
 local explain = require("gen.explain")
 local list = require("gen.list")
@@ -23,7 +24,8 @@ local ARCH = { help = "x86_64 or aarch64: leave out CPU variants of the other" }
 
 local OPTIONS = {
   list = { format = { help = "names, bzl, json or table" }, takes = { flag = true, help = "what the rows take" }, arch = ARCH, variant = VARIANT },
-  emit = { variant = VARIANT, table = { flag = true, help = "the dispatch table" }, arch = ARCH },
+  emit = { variant = VARIANT, table = { flag = true, help = "the dispatch table" }, arch = ARCH,
+    outputs = { help = "a file that says what to emit, and where" } },
   check = {},
   explain = { fields = { flag = true, help = "every field of its record" } },
 }
@@ -47,6 +49,9 @@ glint.lua emit --variant NAME [--spec FILE] [--out FILE]
 glint.lua emit --table [--arch x86_64|aarch64] [--variant NAME]... [--spec FILE] [--out FILE]
   The dispatch table (lib/variant.h): all rows, or only those of the variants given.
   --arch    leaves out CPU rows of the other architecture
+glint.lua emit --outputs FILE [--spec FILE]
+  Several sources in the time of one. A line of FILE is `PATH NAME`, and PATH gets the source of that kernel, or
+  `PATH --table NAME...`, and PATH gets the dispatch table over those variants.
   A file is replaced whole, and only when nothing went wrong.]],
   check = [[
 glint.lua check [--spec FILE] [--out FILE]
@@ -113,13 +118,28 @@ function act.list(loaded, given)
   return given.takes and takes.matrix(records) or list[given.format or "names"](records, loaded.name)
 end
 
-function act.emit(loaded, given, root)
+local function emitted(loaded, given, root)
   local records, why = selected(loaded, given.variant, given.arch)
   if not records then return nil, why end
   if given.table then return emit.table(records, loaded.name) end
   local ok, source = pcall(emit.kernel, records[1], loaded.name, root)
   if not ok then return nil, ("%s (for %s)"):format(source, records[1].name) end
   return source
+end
+
+-- With --outputs a list of { path, content }.
+function act.emit(loaded, given, root)
+  if not given.outputs then return emitted(loaded, given, root) end
+  local wanted, why = batch.read(given.outputs)
+  if not wanted then return nil, why end
+  local files = {}
+  for i, want in ipairs(wanted) do
+    local content
+    content, why = emitted(loaded, want, root)
+    if not content then return nil, ("%s:%d: %s"):format(given.outputs, want.line, why) end
+    files[i] = { path = want.path, content = content }
+  end
+  return files
 end
 
 function act.check(loaded) return explain.summary(loaded) end
@@ -139,8 +159,10 @@ local function misuse(command, given)
   if given.arch and not text.contains({ "x86_64", "aarch64" }, given.arch) then
     return ("--arch %s is not known; x86_64 or aarch64"):format(text.show(given.arch))
   end
-  if command == "emit" and not given.table then
-    if not given.variant then return "give --variant NAME for a kernel, or --table for the dispatch table" end
+  if given.outputs then
+    if given.variant or given.table or given.arch or given.out then return "--outputs FILE says all of what is emitted, and where" end
+  elseif command == "emit" and not given.table then
+    if not given.variant then return "give --variant NAME for a kernel, --table for the dispatch table, or --outputs FILE for several" end
     if #given.variant > 1 then return "one --variant at a time for kernels; several are for --table" end
     if given.arch then return "--arch is for --table" end
   end
@@ -158,8 +180,7 @@ local function options_of(command)
   return known
 end
 
-local function write(path, content, spec)
-  if path ~= nil and path == spec then return 2, ("--out %s: is the spec itself"):format(path) end
+local function write(path, content)
   local ok, why = output.write(path, content)
   if not ok then return 1, ("%s: cannot be written: %s"):format(path or "standard output", why) end
   return 0
@@ -184,7 +205,16 @@ function commands.run(args, root)
   if not loaded then return 1, why end
   content, why = act[command](loaded, given, root)
   if not content then return 1, why end
-  return write(given.out, content, given.spec or "spec/attention.lua")
+  local files = given.outputs and content or { { path = given.out, content = content } }
+  for _, file in ipairs(files) do
+    if file.path == (given.spec or "spec/attention.lua") then return 2, ("--out %s: is the spec itself"):format(file.path) end
+  end
+  for _, file in ipairs(files) do
+    local status
+    status, why = write(file.path, file.content)
+    if status ~= 0 then return status, why end
+  end
+  return 0
 end
 
 return commands

@@ -6,7 +6,7 @@
 
 load("//tests/hostsim:hostsim.bzl", "simulated_variant_test")
 load("//tests/hostsim/ptx:ptx.bzl", "ptx_variant_tests")
-load("//tools:defs.bzl", "glint_cc_binary", "glint_cc_test", "needs_nvcc", "not_cross", "runs", "variant_library")
+load("//tools:defs.bzl", "glint_cc_binary", "glint_cc_test", "needs_nvcc", "not_cross", "runs", "test_tables", "variant_library")
 
 # The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never
 # fuse.
@@ -70,13 +70,17 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
     names = {variant["name"]: True for variant in variants}
     shares = _shares(variants, len(variants))
     ptx_shares = _shares(variants, 3)  # few of a kind have a test of their PTX
+    spec = {"spec": kwargs["spec"]} if "spec" in kwargs else {}
+    test_tables("tables", {variant["name"] + "__table": _linked(variant, variants) for variant in variants}, **spec)
     for variant in variants:
         name = variant["name"]
+        table = name + "__table"
         variant_library(
             name = name + "__library",
             testonly = True,
             tags = ["manual"],
             target_compatible_with = runs(variant),
+            table = table,
             variants = _linked(variant, variants),
             **kwargs
         )
@@ -95,7 +99,7 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
         if variant["family"] != "cpu":
             formats = ["--formats"] if _formats(variant, names) else []
             only = formats + shares.get(name, [])
-            simulated_variant_test(variant, _linked(variant, variants), only, simulated = simulated, **kwargs)
+            simulated_variant_test(variant, _linked(variant, variants), only, simulated = simulated, table = table, **kwargs)
             suites.setdefault("hostsim", []).append(name + "__hostsim")
             suites.setdefault("ptx", []).extend(ptx_variant_tests(
                 variant,
@@ -103,6 +107,7 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
                 ptx,
                 only = formats or ptx_shares.get(name, []),
                 simulated = simulated,
+                table = table,
                 **kwargs
             ))
         for suite in ["all_variants", variant["pass"], variant["dtype"], "d%d" % variant["head_dim"]]:

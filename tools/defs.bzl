@@ -5,7 +5,7 @@ load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library", "cc_test")
 load(":archive.bzl", "glint_archive")
 load(":cuda.bzl", "cuda_cubin")
 load(":flags.bzl", "KERNEL", "LIBRARY", "STRICT")
-load(":kernel.bzl", "glint_emit", "glint_emit_table", "glint_gpu_kernel", "glint_gpu_modules", "glint_kernel")
+load(":kernel.bzl", "glint_emit_all", "glint_emit_table", "glint_gpu_kernel", "glint_gpu_modules", "glint_kernel")
 
 # ---- conditions, for target_compatible_with: a target whose condition does not hold is SKIPPED -----------------------
 
@@ -59,38 +59,28 @@ def glint_core_library(name, copts = [], **kwargs):
 
 # ---- variants --------------------------------------------------------------------------------------------------------
 
-def _kernel(variant, spec):
+def source_of(variant):
+    """The file with the source of a variant, in the package of its kernel."""
+    return variant["name"] + (".c" if variant["family"] == "cpu" else ".cu")
+
+def _kernel(variant):
     name = variant["name"]
     record = json.encode(variant)
     if variant["family"] == "cpu":
-        compatible = ["@platforms//cpu:" + variant["arch"]]
-        glint_emit(
-            name = name + "_source",
-            out = name + ".c",
-            spec = spec,
-            target_compatible_with = compatible,
-            variant = name,
-        )
         glint_kernel(
             name = name,
-            src = name + ".c",
+            src = source_of(variant),
             copts = KERNEL + variant["copts"],
             record = record,
-            target_compatible_with = compatible,
+            target_compatible_with = ["@platforms//cpu:" + variant["arch"]],
             visibility = ["//visibility:public"],
             deps = ["//lib:kernel_headers"],
         )
         return
 
-    glint_emit(
-        name = name + "_source",
-        out = name + ".cu",
-        spec = spec,
-        variant = name,
-    )
     cuda_cubin(
         name = name + "_cubin",
-        src = name + ".cu",
+        src = source_of(variant),
         out = name,
         archs = [str(arch) for arch in variant["archs"]],
         hdrs = ["//lib:%s_headers" % variant["family"]],
@@ -99,7 +89,7 @@ def _kernel(variant, spec):
     )
     glint_gpu_kernel(
         name = name,
-        src = name + ".cu",
+        src = source_of(variant),
         cubins = name + "_cubin",
         compress = variant.get("compress", "size"),
         record = record,
@@ -173,8 +163,14 @@ def glint_kernels(variants, spec):
       variants: VARIANTS of the spec's repository
       spec: the label of the spec file, such as "@glint_spec//:spec"
     """
+    glint_emit_all(
+        name = "sources",
+        kernels = [source_of(variant) for variant in variants],
+        spec = spec,
+        variants = [variant["name"] for variant in variants],
+    )
     for variant in variants:
-        _kernel(variant, spec)
+        _kernel(variant)
     archs = _archs(variants)
     if archs:
         _gpu_rows(archs, [variant for variant in variants if variant["family"] != "cpu"][0].get("compress", "size"))
@@ -202,7 +198,32 @@ def variant_table(name, variants, spec = "@glint_spec//:spec", **kwargs):
         **kwargs
     )
 
-def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", pack = False, modules = False, **kwargs):
+def test_tables(name, tables, spec = "@glint_spec//:spec"):
+    """C libraries for tests, each the dispatch table over some variants, whatever CPU is theirs. One run of the generator makes all.
+
+    Args:
+      name: the target of their sources
+      tables: the variants of each, by the library's name
+      spec: the label of the spec file
+    """
+    glint_emit_all(
+        name = name,
+        testonly = True,
+        spec = spec,
+        tables = [table + ".c" for table in tables],
+        rows = [" ".join([variant["name"] for variant in variants]) for variants in tables.values()],
+        tags = ["manual"],
+    )
+    for table in tables:
+        glint_core_library(
+            name = table,
+            testonly = True,
+            srcs = [table + ".c"],
+            tags = ["manual"],
+            deps = ["//lib:table_headers"],
+        )
+
+def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", pack = False, modules = False, table = None, **kwargs):
     """A whole library with only the given variants in it: the core, their table and their kernels, in one archive.
 
     Args:
@@ -212,9 +233,12 @@ def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//ge
       package: where glint_kernels() made their targets
       pack: as small as it can be; it takes a second or two
       modules: the GPU kernels of an architecture are one module, which a context loads at once, in place of one a variant
+      table: the label of the dispatch table; none: it is made here
       **kwargs: testonly, target_compatible_with, visibility and the like
     """
-    variant_table(name + "_table", variants, spec, **kwargs)
+    if not table:
+        table = name + "_table"
+        variant_table(table, variants, spec, **kwargs)
     for_gpus = HAS_NVCC and [variant for variant in variants if variant["family"] != "cpu"]
     of_gpus = ([package + ":" + variant["name"] for variant in for_gpus] if for_gpus else []) + gpu_rows(variants, package + ":")
     if modules and for_gpus:
@@ -225,7 +249,7 @@ def variant_library(name, variants, spec = "@glint_spec//:spec", package = "//ge
         name = name,
         pack = pack,
         hdrs = ["//lib:headers"],
-        deps = ["//lib:core", name + "_table"] + (["//lib:cuda"] if for_gpus else []) + by_cpu(of_cpus, package + ":") + of_gpus,
+        deps = ["//lib:core", table] + (["//lib:cuda"] if for_gpus else []) + by_cpu(of_cpus, package + ":") + of_gpus,
         **kwargs
     )
 
@@ -238,16 +262,13 @@ def glint_golden(variants, spec):
       variants: VARIANTS of the spec's repository
       spec: the label of the spec file
     """
-    emitted = []
-    for variant in variants:
-        name = "golden/emitted/%s.%s" % (variant["name"], "c" if variant["family"] == "cpu" else "cu")
-        glint_emit(
-            name = "golden_" + variant["name"],
-            out = name,
-            spec = spec,
-            variant = variant["name"],
-        )
-        emitted.append(name)
+    emitted = ["golden/emitted/" + source_of(variant) for variant in variants]
+    glint_emit_all(
+        name = "golden_sources",
+        kernels = emitted,
+        spec = spec,
+        variants = [variant["name"] for variant in variants],
+    )
     arguments = ["$(rootpath %s)" % name for name in emitted]
     native.sh_test(
         name = "golden_test",

@@ -24,23 +24,36 @@ _GENERATOR = {
     "_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec"),
 }
 
-def _generate(ctx, output, arguments, mnemonic, message):
+def _generate(ctx, arguments, outputs, message, inputs = []):
     ctx.actions.run(
         executable = ctx.executable._lua,
-        arguments = [ctx.file._main.path, "emit", "--spec", ctx.file.spec.path, "--out", output.path] + arguments,
-        inputs = depset([ctx.file._main, ctx.file.spec], transitive = [ctx.attr.generator[DefaultInfo].files]),
-        outputs = [output],
-        mnemonic = mnemonic,
+        arguments = [ctx.file._main.path, "emit", "--spec", ctx.file.spec.path] + arguments,
+        inputs = depset([ctx.file._main, ctx.file.spec] + inputs, transitive = [ctx.attr.generator[DefaultInfo].files]),
+        outputs = outputs,
+        mnemonic = "GlintEmit",
         progress_message = message,
     )
 
-def _emit_impl(ctx):
-    _generate(ctx, ctx.outputs.out, ["--variant", ctx.attr.variant], "GlintEmit", "Emitting %s" % ctx.outputs.out.basename)
+def _emit_all_impl(ctx):
+    wanted = ctx.actions.declare_file(ctx.label.name + ".outputs")
+    ctx.actions.write(wanted, "".join([
+        "%s %s\n" % (out.path, what)
+        for outs, words in [(ctx.outputs.kernels, ctx.attr.variants), (ctx.outputs.tables, ["--table " + names for names in ctx.attr.rows])]
+        for out, what in zip(outs, words)
+    ]))
+    outputs = ctx.outputs.kernels + ctx.outputs.tables
+    _generate(ctx, ["--outputs", wanted.path], outputs, "Emitting %d sources" % len(outputs), [wanted])
 
-glint_emit = rule(
-    implementation = _emit_impl,
-    doc = "The source of one variant.",
-    attrs = dict(_GENERATOR, variant = attr.string(mandatory = True), out = attr.output(mandatory = True)),
+glint_emit_all = rule(
+    implementation = _emit_all_impl,
+    doc = "Sources of variants and dispatch tables of one spec, in the time of one. Who depends on a source is built again when that source changes.",
+    attrs = dict(
+        _GENERATOR,
+        kernels = attr.output_list(doc = "sources of kernels"),
+        variants = attr.string_list(doc = "the variant of each of them"),
+        tables = attr.output_list(doc = "dispatch tables"),
+        rows = attr.string_list(doc = "the variants of each of them, with spaces between"),
+    ),
 )
 
 def _emit_table_impl(ctx):
@@ -49,7 +62,12 @@ def _emit_table_impl(ctx):
         arguments += ["--variant", variant]
     if not ctx.attr.variants:
         fail("the spec has no variant for the target's CPU")
-    _generate(ctx, ctx.outputs.out, arguments, "GlintEmitTable", "Emitting the table of %d variants" % len(ctx.attr.variants))
+    _generate(
+        ctx,
+        arguments + ["--out", ctx.outputs.out.path],
+        [ctx.outputs.out],
+        "Emitting the table of %d variants" % len(ctx.attr.variants),
+    )
 
 glint_emit_table = rule(
     implementation = _emit_table_impl,

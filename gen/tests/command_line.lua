@@ -38,6 +38,9 @@ runs("an unknown architecture", { "list", "--arch", "arm" }, 2, '"arm" is not kn
 runs("emit of nothing", { "emit", "--spec", spec }, 2, "--variant NAME", "--table")
 runs("emit of two kernels", { "emit", "--variant", "a", "--variant", "b" }, 2, "one --variant at a time")
 runs("emit of a kernel for an architecture", { "emit", "--variant", "a", "--arch", "x86_64" }, 2, "--arch is for --table")
+for _, words in ipairs({ { "--variant", "a" }, { "--table" }, { "--arch", "x86_64" }, { "--out", "a" } }) do
+  runs("emit of outputs and " .. words[1], { "emit", "--outputs", "a", table.unpack(words) }, 2, "--outputs FILE says all of what is emitted")
+end
 runs("explain of nothing", { "explain" }, 2, "give one variant's NAME")
 runs("explain of two", { "explain", "a", "b" }, 2, "give one variant's NAME")
 runs("emit of an unknown variant", { "emit", "--spec", spec, "--variant", "fwd_f32_d64_causl" }, 1, "no variant",
@@ -86,6 +89,42 @@ harness.case("what is near a number is within the bounds, with the bounds", func
     local _, _, err = harness.glint("check", "--spec", harness.file(specs.with({ [4] = ("  head_dims = { 64, %d },"):format(value) })))
     harness.has(err, ("; %s\n"):format(near))
   end
+end)
+
+local function outputs(content) return harness.glint("emit", "--spec", spec, "--outputs", harness.file(content)) end
+
+harness.case("several sources are what each is alone", function()
+  local kernel, rows, one = harness.file(nil, ".out"), harness.file(nil, ".out"), harness.file(nil, ".out")
+  local other = NAME:gsub("fwd", "bwd")
+  local status, out, err = outputs(("%s %s\n\n%s --table %s %s\n%s --table %s"):format(kernel, NAME, rows, NAME, other, one, NAME))
+  harness.is(status, 0, err)
+  harness.is(out, "")
+  for path, words in pairs({ [kernel] = { "--variant", NAME }, [rows] = { "--table", "--variant", NAME, "--variant", other },
+    [one] = { "--table", "--variant", NAME } }) do
+    harness.is(harness.read(path), select(2, harness.glint("emit", "--spec", spec, table.unpack(words))), table.concat(words, " "))
+  end
+end)
+
+harness.case("a mistake in what is to be emitted, and nothing is written", function()
+  local path = harness.file(nil, ".out")
+  for _, case in ipairs({
+    { "", ":1: no output; a line for each, `PATH NAME`" },
+    { path, ":1: not an output; `PATH NAME`, or `PATH --table NAME...`" },
+    { path .. " --table", ":1: not an output" },
+    { ("%s %s %s"):format(path, NAME, NAME), ":1: not an output" },
+    { ("%s %s\n\n%s fwd"):format(path, NAME, path), ":3: " .. spec .. ": no variant \"fwd\"" },
+    { ("%s %s\n%s %s"):format(path, NAME, spec, NAME), "is the spec itself" },
+  }) do
+    local content, want = table.unpack(case)
+    local status, out, err = outputs(content)
+    harness.is(status, want:find("itself", 1, true) and 2 or 1, err)
+    harness.is(out, "")
+    harness.has(err, want)
+    harness.is(harness.read(path), nil, content)
+  end
+  local status, _, err = harness.glint("emit", "--spec", spec, "--outputs", "/nowhere/x")
+  harness.is(status, 1)
+  harness.has(err, "/nowhere/x: cannot be read: No such file or directory; give a file with a line for each output")
 end)
 
 harness.case("a spec is not overwritten", function()

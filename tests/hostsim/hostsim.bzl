@@ -6,8 +6,7 @@
 
 load("@local_host//:compiler.bzl", "GARBAGE_REGISTERS")
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library")
-load("//tools:defs.bzl", "glint_cc_test", "glint_core_library")
-load("//tools:kernel.bzl", "glint_emit_table")
+load("//tools:defs.bzl", "glint_cc_test", "test_tables")
 
 # C++ without exceptions of its own; kernels are CUDA C, whose #pragma unroll and unused parameters nobody minds.
 # Position independent, but all in one program; and a fiber that goes on touches as little of its stack as can be.
@@ -63,7 +62,7 @@ def simulated_kernel(name, variant, source, copts = [], **kwargs):
         **kwargs
     )
 
-def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", simulated = "//tests/hostsim", kernels = {}, gpu_rows = "//tests/hostsim:gpu_rows", **kwargs):
+def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//generated", simulated = "//tests/hostsim", kernels = {}, gpu_rows = "//tests/hostsim:gpu_rows", table = None, **kwargs):
     """The whole library over some GPU variants, their kernels simulated.
 
     Args:
@@ -74,26 +73,17 @@ def simulated_library(name, variants, spec = "@glint_spec//:spec", package = "//
       simulated: where simulated_kernels() did
       kernels: labels of kernels that stand in for those, by the variants' names
       gpu_rows: the label of the kernels of glint_merge and glint_append
+      table: the label of the dispatch table; none: it is made here
       **kwargs: tags and the like
     """
-    glint_emit_table(
-        name = name + "_table_source",
-        out = name + "_table.c",
-        spec = spec,
-        variants = [variant["name"] for variant in variants],
-        **kwargs
-    )
-    glint_core_library(
-        name = name + "_table",
-        srcs = [name + "_table.c"],
-        deps = ["//lib:table_headers"],
-        **kwargs
-    )
+    if not table:
+        table = name + "_table"
+        test_tables(table + "_source", {table: variants}, spec)
     cc_library(
         name = name,
         testonly = True,
         linkstatic = True,
-        deps = ["//lib:core", name + "_table", "//lib:cuda", gpu_rows] + [
+        deps = ["//lib:core", table, "//lib:cuda", gpu_rows] + [
             kernels.get(variant["name"], "%s:%s" % (simulated, variant["name"]))
             for variant in variants
         ],

@@ -5,6 +5,7 @@
 
 load("@rules_cc//cc:defs.bzl", "cc_binary")
 load("//tests/hostsim:hostsim.bzl", "simulated_library")
+load("//tools:defs.bzl", "test_tables")
 
 def _costs_impl(ctx):
     out = ctx.actions.declare_file(ctx.label.name + ".costs")
@@ -29,12 +30,13 @@ def simulated_costs(variants):
     Args:
       variants: VARIANTS of a spec's repository
     """
-    for variant in variants:
-        if variant["family"] == "cpu":
-            continue
+    simulated = [variant for variant in variants if variant["family"] != "cpu"]
+    test_tables("tables", {variant["name"] + "__table": [variant] for variant in simulated})
+    for variant in simulated:
         name = variant["name"]
         simulated_library(
             name = name + "_library",
+            table = name + "__table",
             tags = ["manual"],
             variants = [variant],
         )

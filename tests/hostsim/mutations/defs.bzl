@@ -1,8 +1,8 @@
 """Builds and runs every mutation of mutations.bzl, and tests that each became what it should."""
 
 load("//tests/hostsim:hostsim.bzl", "simulated_kernel")
-load("//tools:defs.bzl", "glint_cc_binary", "glint_core_library", "not_cross", "without_sanitizer")
-load("//tools:kernel.bzl", "glint_emit", "glint_emit_table")
+load("//tools:defs.bzl", "glint_cc_binary", "not_cross", "test_tables", "without_sanitizer")
+load("//tools:kernel.bzl", "glint_emit_all")
 load(":mutations.bzl", "BACKWARD_CASES", "CAPPED_CASES", "DECODE_CASES", "FORWARD_CASES", "FULL_CASES", "WINDOW_CASES")
 
 _LUA = {"_lua": attr.label(default = "@lua//:lua", allow_single_file = True, executable = True, cfg = "exec")}
@@ -92,34 +92,26 @@ _outcome = rule(
     },
 )
 
-def _emit(name, variant, spec):
-    glint_emit(
-        name = name + "_emit",
-        out = name + ".cu",
-        spec = spec,
-        tags = ["manual"],
-        variant = variant["name"],
-    )
-
 def _kernels(kernels, spec):
     """For each kernel that is changed its source, the table that it is in, and the forward kernel beside a backward one."""
-    for kernel, (variant, forward) in kernels.items():
-        _emit(kernel, variant, spec)
-        glint_emit_table(
-            name = kernel + "_table_source",
-            out = kernel + "_table.c",
-            spec = spec,
-            tags = ["manual"],
-            variants = [variant["name"]] + ([forward["name"]] if forward else []),
-        )
-        glint_core_library(
-            name = kernel + "_table",
-            srcs = [kernel + "_table.c"],
-            tags = ["manual"],
-            deps = ["//lib:table_headers"],
-        )
+    sources = dict({kernel: variant for kernel, (variant, _) in kernels.items()}, **{
+        kernel + "_forward": forward
+        for kernel, (_, forward) in kernels.items()
+        if forward
+    })
+    glint_emit_all(
+        name = "sources",
+        kernels = [kernel + ".cu" for kernel in sources],
+        spec = spec,
+        tags = ["manual"],
+        variants = [variant["name"] for variant in sources.values()],
+    )
+    test_tables("tables", {
+        kernel + "_table": [variant] + ([forward] if forward else [])
+        for kernel, (variant, forward) in kernels.items()
+    }, spec)
+    for kernel, (_, forward) in kernels.items():
         if forward:
-            _emit(kernel + "_forward", forward, spec)
             simulated_kernel(
                 name = kernel + "_forward",
                 source = kernel + "_forward.cu",
