@@ -29,7 +29,7 @@ struct scene {
     size_t workspace_bytes;
 };
 
-enum call { PROBLEM, CALL, APPEND, MERGE };
+enum call { PROBLEM, CALL, FORGED, APPEND, MERGE }; /* FORGED: a call with a plan that was edited, and its sum, too */
 enum kind { WORD, LONG, REAL, PLACE };
 
 static const struct field {
@@ -66,6 +66,8 @@ static const struct field {
     F(CALL, PLACE, tensors.dlse) F(CALL, PLACE, tensors.key_begin) F(CALL, PLACE, tensors.key_end)
     F(CALL, PLACE, tensors.alibi_slopes) F(CALL, PLACE, tensors.max_logit) F(CALL, PLACE, tensors.bias)
     F(CALL, PLACE, tensors.dbias) F(CALL, PLACE, tensors.tree_bits)
+    F(FORGED, WORD, plan.struct_size) F(FORGED, WORD, plan.pass) F(FORGED, WORD, plan.variant)
+    F(FORGED, LONG, plan.workspace_bytes) F(FORGED, LONG, plan.internal[GLINT_PLAN_CONTEXT_WORD])
     F(APPEND, WORD, append.struct_size) F(APPEND, WORD, append.dtype) F(APPEND, PLACE, append.k) F(APPEND, PLACE, append.v)
     STRIDES(APPEND, append.k_strides) STRIDES(APPEND, append.v_strides) F(APPEND, LONG, append.reserved[0])
     F(APPEND, LONG, append.reserved[1]) F(APPEND, PLACE, stream) F(APPEND, WORD, tensors.struct_size)
@@ -162,6 +164,13 @@ static void ask(const struct scene *s, enum call call, struct answer *a)
         a->status = glint_explain_call(&s->plan, (enum glint_pass)s->called, &s->tensors, s->workspace, s->workspace_bytes,
                                        s->stream, a->text, sizeof a->text, NULL);
         break;
+    case FORGED: {
+        struct glint_plan plan = s->plan;
+        plan.internal[GLINT_PLAN_SUM_WORD] = glint_plan_sum(&plan);
+        a->status = glint_explain_call(&plan, (enum glint_pass)s->called, &s->tensors, s->workspace, s->workspace_bytes, s->stream,
+                                       a->text, sizeof a->text, NULL);
+        break;
+    }
     case APPEND:
         a->status = glint_explain_append(&s->plan, &s->append, &s->tensors, s->stream, a->text, sizeof a->text, NULL);
         break;
@@ -331,6 +340,21 @@ static void make(struct scene *s, const struct glint_variant *v, size_t shape, s
     }
 }
 
+/* Every byte of a plan is in its sum. */
+static void put_bytes(FILE *out, struct scene *s)
+{
+    const struct glint_plan whole = s->plan;
+    static struct answer a;
+    size_t refused = 0;
+    for (size_t i = 0; i < sizeof whole; i++) {
+        ((unsigned char *)&s->plan)[i] ^= (unsigned char)(1u << i % 8);
+        ask(s, CALL, &a);
+        refused += a.status == GLINT_BAD_PLAN;
+        s->plan = whole;
+    }
+    fprintf(out, "  a plan with a byte that was changed is refused: %zu of %zu\n", refused, sizeof whole);
+}
+
 static void put_row(FILE *out, uint32_t row, bool each)
 {
     static struct scene s;
@@ -347,6 +371,10 @@ static void put_row(FILE *out, uint32_t row, bool each)
             continue;
         give(&s);
         walk_all(out, &s, CALL, "a call", each);
+        if (i == 0) {
+            walk_all(out, &s, FORGED, "a forged plan", each);
+            put_bytes(out, &s);
+        }
         if (v->pass == GLINT_FORWARD)
             walk_all(out, &s, APPEND, "new rows", each);
     }

@@ -1,7 +1,9 @@
 /* The locks of the pool: its mutexes check who holds them, and each operation on them has to succeed. A condition is
  * signalled, and waited for, only by who holds `sleeping`. The text of lib/pool.c is part of this file. Workers and
- * callers fall asleep, so that every place with a lock is passed. */
+ * callers fall asleep, so that every place with a lock is passed. What is begun is ended, also where a thread cannot be
+ * started: each worker is joined once, and each mutex and each condition is destroyed. */
 #define _GNU_SOURCE
+#include <errno.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -14,6 +16,26 @@ static _Thread_local const void *held[2]; /* the mutexes that this thread has, i
 static _Thread_local int holds;
 static atomic_uint signals, broadcasts, waits;
 
+enum { MOST_THREADS = 8 };
+static pthread_t started[MOST_THREADS];
+static int threads, joined, refused = -1; /* `refused`: which thread is not started */
+static int mutexes, conditions;           /* that are initialised and not destroyed */
+
+static int checked_create(pthread_t *thread, void *(*main)(void *), void *argument)
+{
+    const int code = threads == refused ? EAGAIN : pthread_create(thread, NULL, main, argument);
+    if (code == 0)
+        started[threads++] = *thread;
+    return code;
+}
+
+static int checked_join(pthread_t thread)
+{
+    EXPECT(joined < threads && pthread_equal(thread, started[joined]), "a thread is joined that was not started");
+    joined++;
+    return pthread_join(thread, NULL);
+}
+
 static int checked_init(pthread_mutex_t *mutex)
 {
     pthread_mutexattr_t attributes;
@@ -21,6 +43,7 @@ static int checked_init(pthread_mutex_t *mutex)
     pthread_mutexattr_settype(&attributes, PTHREAD_MUTEX_ERRORCHECK);
     const int code = pthread_mutex_init(mutex, &attributes);
     pthread_mutexattr_destroy(&attributes);
+    mutexes += code == 0;
     return code;
 }
 
@@ -54,18 +77,33 @@ static int checked_wait(pthread_cond_t *condition, pthread_mutex_t *mutex)
     return code;
 }
 
+static int checked_destroy(pthread_mutex_t *mutex)
+{
+    const int code = pthread_mutex_destroy(mutex);
+    EXPECT(code == 0, "pthread_mutex_destroy answers %d", code);
+    mutexes--;
+    return code;
+}
+
 #define signalled(condition, mutex) (atomic_fetch_add(&signals, 1), expect_held(mutex, "a signal"), pthread_cond_signal(condition))
 #define told_all(condition, mutex) \
     (atomic_fetch_add(&broadcasts, 1), expect_held(mutex, "a broadcast"), pthread_cond_broadcast(condition))
 
 /* Each of them has a pool of that name. */
 #define pthread_mutex_init(mutex, attributes) ((void)(attributes), checked_init(mutex))
+#define pthread_mutex_destroy(mutex) checked_destroy(mutex)
+#define pthread_cond_init(condition, attributes) (conditions++, pthread_cond_init(condition, attributes))
+#define pthread_cond_destroy(condition) (conditions--, pthread_cond_destroy(condition))
+#define pthread_create(thread, attributes, main, argument) ((void)(attributes), checked_create(thread, main, argument))
+#define pthread_join(thread, result) ((void)(result), checked_join(thread))
 #define pthread_mutex_lock(mutex) checked_lock(mutex)
 #define pthread_mutex_unlock(mutex) checked_unlock(mutex)
 #define pthread_cond_wait(condition, mutex) checked_wait(condition, mutex)
 #define pthread_cond_signal(condition) signalled(condition, &pool->sleeping)
 #define pthread_cond_broadcast(condition) told_all(condition, &pool->sleeping)
 #include "lib/pool.c"
+#undef pthread_create
+#undef pthread_join
 
 enum { THREADS = 4, JOBS = 6, CALLERS = 2, ROUNDS = 1000 };
 
@@ -113,5 +151,26 @@ static void every_lock(void)
     EXPECT(all_passed(), "a place is not passed");
 }
 
-static const struct contract_case cases[] = {{"every_lock", every_lock, 0}};
+/* Pools of each number of threads, of which one is not started, or all are. */
+static void every_end(void)
+{
+    static _Alignas(64) unsigned char storage[2048];
+    for (uint32_t count = 1; count <= MOST_THREADS; count++)
+        for (refused = -1; refused < (int)count - 1; refused++) {
+            struct glint_pool *pool = NULL;
+            struct glint_executor e;
+            threads = joined = 0;
+            const enum glint_status status = glint_pool_init(storage, sizeof storage, count, &pool, &e);
+            EXPECT(status == (refused < 0 ? GLINT_OK : GLINT_BAD_EXECUTOR), "%u threads, %d is refused: %d", count, refused,
+                   status);
+            EXPECT(threads == (refused < 0 ? (int)count - 1 : refused) && (pool != NULL) == (refused < 0), "%d threads", threads);
+            EXPECT(pool == NULL || (mutexes == 2 && conditions == 2), "%d mutexes, %d conditions", mutexes, conditions);
+            EXPECT(pool == NULL || glint_pool_close(pool) == GLINT_OK, "close");
+            EXPECT(joined == threads, "%d threads of %d are joined", joined, threads);
+            EXPECT(mutexes == 0 && conditions == 0, "%d mutexes, %d conditions", mutexes, conditions);
+            EXPECT(pool == NULL || glint_pool_close(pool) == GLINT_CONTEXT_CLOSED, "closed again");
+        }
+}
+
+static const struct contract_case cases[] = {{"every_lock", every_lock, 0}, {"every_end", every_end, 0}};
 CONTRACT_MAIN("pool_locks", cases)

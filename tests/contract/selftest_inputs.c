@@ -19,7 +19,7 @@
 #include "tests/support/golden.h"
 
 extern const struct glint_family glint_family_cpu;
-/* The CPU's own, but for copies: one of them can fail. main() fills them in. */
+/* The CPU's own, but for copies and plans: one of them can fail. main() fills them in. */
 static struct glint_backend backend;
 static struct glint_family family;
 const struct glint_family *const glint_families[] = {&family};
@@ -361,6 +361,8 @@ static void answer(const struct glint_problem *p, bool backward, const struct gl
     free(q), free(k), free(v), free(o), free(lse), free(scale), free(bias);
 }
 
+static bool kernel_fails;
+
 static enum glint_status call(const struct glint_plan *plan, const struct glint_tensors *t, const void *workspace,
                               size_t workspace_bytes)
 {
@@ -368,6 +370,8 @@ static enum glint_status call(const struct glint_plan *plan, const struct glint_
     const bool backward = plan->pass == GLINT_BACKWARD;
     const int64_t queries = p->heads_q * p->seqlen_q, keys = p->heads_kv * p->seqlen_k;
     off.calls++;
+    if (kernel_fails)
+        return GLINT_DRIVER_ERROR;
     EXPECT(workspace_bytes == plan->workspace_bytes, "the workspace has %zu bytes, not %zu", workspace_bytes,
            plan->workspace_bytes);
     expect_nothing_beside(p, backward, t, workspace, workspace_bytes);
@@ -469,6 +473,50 @@ static void fail_each_copy(const struct glint_context *context)
     copies.fails = -1;
 }
 
+/* ---- plans ------------------------------------------------------------------------------------------------------- */
+
+static struct {
+    int fails, count; /* the number of the one that fails, and how many there were */
+} plans = {-1, 0};
+
+static bool next_plan(const struct glint_variant *row, const struct glint_problem *problem, uint32_t concurrency,
+                      struct glint_family_plan *plan)
+{
+    return plans.count++ != plans.fails && glint_family_cpu.backend->plan(row, problem, concurrency, plan);
+}
+
+/* The row is planned for the size, and then to be run. What cannot be planned for the size needs no memory; what cannot be
+ * planned later ends the test, as a kernel does that fails, and the result stays. */
+static void fail_each_plan(const struct glint_context *context)
+{
+    const struct glint_selftest_result before = {sizeof before, 77, 78, 79, 80};
+    for (plans.fails = 0; plans.fails < 2; plans.fails++) {
+        struct glint_selftest_result result = before;
+        size_t bytes = 99;
+        plans.count = 0, off.output = NONE, off.calls = 0, copies.count = 0;
+        memset(memory, BESIDE, memory_bytes);
+        const enum glint_status sized = glint_selftest_size(context, &bytes);
+        EXPECT(sized == GLINT_OK && bytes == (plans.fails == 0 ? 0 : memory_bytes), "%s, %zu bytes", glint_status_name(sized),
+               bytes);
+        plans.count = 0;
+        const enum glint_status status = glint_selftest(context, memory, memory_bytes, NULL, &result);
+        EXPECT(status == (plans.fails == 0 ? GLINT_OK : GLINT_SIZE_OVERFLOW) && plans.count == 2,
+               "plan %d fails: %s after %d plans", plans.fails, glint_status_name(status), plans.count);
+        if (plans.fails == 1)
+            EXPECT(off.calls == 0 && copies.count == 0 && memcmp(&result, &before, sizeof result) == 0, "%u calls, %d copies",
+                   off.calls, (int)copies.count);
+    }
+    plans.fails = -1;
+    struct glint_selftest_result result = before;
+    kernel_fails = true, off.calls = 0, copies.count = 0;
+    const enum glint_status failed = glint_selftest(context, memory, memory_bytes, NULL, &result);
+    const int64_t inputs = copies.count; /* no output is looked at */
+    kernel_fails = false, copies.count = 0;
+    glint_selftest(context, memory, memory_bytes, NULL, &result);
+    EXPECT(failed == GLINT_DRIVER_ERROR && off.calls == 2 && inputs < copies.count, "%s, %d copies of %d",
+           glint_status_name(failed), (int)inputs, (int)copies.count);
+}
+
 /* ---- all of a row ----------------------------------------------------------------------------------------------- */
 
 /* Right answers are rounded, which is at most an eighth of the tolerance. */
@@ -500,6 +548,7 @@ static void ask(void)
         }
     if (table[0].tile_m < 32)
         fail_each_copy(context);
+    fail_each_plan(context);
     golden = out;
     free(memory);
 }
@@ -510,7 +559,7 @@ int main(int argc, char **argv)
     size_t bytes = 0;
     golden = open_memstream(&have, &bytes);
     backend = *glint_family_cpu.backend, family = glint_family_cpu;
-    backend.copy_in = copy_in, backend.copy_out = copy_out, family.backend = &backend;
+    backend.copy_in = copy_in, backend.copy_out = copy_out, backend.plan = next_plan, family.backend = &backend;
     for (size_t i = 0; i < KINDS; i++) {
         table[0] = kinds[i];
         ask();

@@ -135,7 +135,7 @@ const struct glint_gpu_launch glint_gpu_launches[] = {
     {LAUNCH("_dkdv", K, 64, 256, 200704), .blocks_per_sm = 2, .dependent = 1},
     {LAUNCH("_dq", Q, 128, 256, 131072), .dependent = 1},
     {LAUNCH("_ragged_delta", Q, 128, 128, 304), .lengths = GLINT_LENGTHS_RAGGED},
-    {LAUNCH("_sequences", K, 64, 384, 204800), .blocks_per_sm = 1, .lengths = GLINT_LENGTHS_RAGGED},
+    {LAUNCH("_sequences", K, 64, 384, 204800), .blocks_per_sm = 1, .cluster = 1, .lengths = GLINT_LENGTHS_RAGGED},
     [FIRST(launch, both)] = {LAUNCH("", Q, 128, 128, 49152), .dependent = 1},
     [FIRST(launch, clusters)] = {LAUNCH("", Q, 64, 128, 0), .cluster = 4},
     [FIRST(launch, keys)] = {LAUNCH("", K, 64, 128, 0)},

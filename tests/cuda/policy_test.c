@@ -300,12 +300,16 @@ START_TEST(sections_of_ragged)
 }
 END_TEST
 
-/* Whatever the shape: every step is in one item, every result has its place, and an item is what the kernel can
- * fold. */
+/* Whatever the shape and the steps of a chunk: every step is in one item, every result has its place, and an item is
+ * what the kernel can fold. */
 START_TEST(decode_layouts)
 {
-    const struct glint_gpu_kernel *const kernel = &glint_gpu_kernels[FAKE_KERNEL_TWO_A_SM];
-    uint64_t state = 1, levels = 0;
+    struct glint_gpu_kernel of_chunks = glint_gpu_kernels[FAKE_KERNEL_TWO_A_SM];
+    const struct glint_gpu_kernel *const kernel = &of_chunks;
+    const int64_t chunk = of_chunks.chunk_steps = 1u << _i, span = 8 * chunk, blocks_per_sm = _i < 3 ? 2 : 1;
+    if (blocks_per_sm == 1)
+        of_chunks.first_launch = glint_gpu_kernels[FAKE_KERNEL_DECODE].first_launch;
+    uint64_t state = 1, levels = 0, whole_by_steps = 0;
     for (int i = 0; i < 20000; i++) {
         int64_t draw[5];
         for (int j = 0; j < 5; j++) {
@@ -327,25 +331,26 @@ START_TEST(decode_layouts)
             ck_assert(l.range <= range && range < 2 * l.range);
         else if (range > 0)
             ck_assert(range >= (shape.seqlen_k + 127) / 128);
-        const int64_t steps = (shape.seqlen_k + 127) / 128, slots = 2 * (int64_t)multiprocessors;
+        const int64_t steps = (shape.seqlen_k + 127) / 128, slots = blocks_per_sm * multiprocessors;
         const int64_t tiles = (int64_t)shape.batch * shape.heads_kv * l.row_tiles;
-        const int64_t entry = l.level == GLINT_DECODE_STEP ? 1 : l.level == GLINT_DECODE_CHUNK ? 4 : 32;
+        const int64_t entry = l.level == GLINT_DECODE_STEP ? 1 : l.level == GLINT_DECODE_CHUNK ? chunk : span;
         if (range == 0) { /* the rule as lib/cuda/policy.c tells it: fractions of the blocks are rounded down */
             const bool whole = 4 * (tiles + 1) > 3 * slots || shape.seqlen_k <= 256 ||
-                               (4 * (tiles + 1) > 3 * (int64_t)multiprocessors && steps <= 4);
-            const int64_t chunks = tiles * ((steps + 3) / 4), spans = tiles * ((steps + 31) / 32);
-            int64_t steps_each = steps;
+                               (4 * (tiles + 1) > 3 * (int64_t)multiprocessors && steps <= chunk);
+            const int64_t chunks = tiles * ((steps + chunk - 1) / chunk), spans = tiles * ((steps + span - 1) / span);
+            int64_t steps_each = steps, level = GLINT_DECODE_ROW;
             if (!whole && 8 * (spans + 1) > 7 * slots)
-                steps_each = 32 * ((spans + 4 * slots - 1) / (4 * slots));
+                level = GLINT_DECODE_SPAN, steps_each = span * ((spans + 4 * slots - 1) / (4 * slots));
             else if (!whole && 8 * (chunks + 1) > 7 * slots)
-                steps_each = 4 * ((chunks + 4 * slots - 1) / (4 * slots));
+                level = GLINT_DECODE_CHUNK, steps_each = chunk * ((chunks + 4 * slots - 1) / (4 * slots));
             else if (!whole)
-                steps_each = tiles * steps > slots ? 2 : 1;
+                for (level = GLINT_DECODE_STEP, steps_each = 1;
+                     2 * steps_each <= chunk / 2 && tiles * ((steps + steps_each - 1) / steps_each) > slots;)
+                    steps_each *= 2;
             ck_assert_int_eq(l.range, steps_each);
             ck_assert_int_eq(l.parts, steps > 0 ? (steps + steps_each - 1) / steps_each : 1);
-            ck_assert(l.level == GLINT_DECODE_ROW || entry == (steps_each >= 32 && 8 * (spans + 1) > 7 * slots ? 32
-                                                               : steps_each >= 4                               ? 4
-                                                                                                               : 1));
+            ck_assert_int_eq(l.level, l.parts == 1 ? GLINT_DECODE_ROW : level);
+            whole_by_steps += l.parts == 1 && level == GLINT_DECODE_STEP;
         }
         const bool walk = l.items > slots && (l.items <= 8 * slots || (int64_t)l.range * 128 * 64 * 4 < 1 << 20);
         ck_assert_int_eq(l.blocks, walk ? slots : (int64_t)l.items);
@@ -362,7 +367,7 @@ START_TEST(decode_layouts)
             ck_assert_uint_eq(l.at[GLINT_GPU_DECODE_ARRAYS], 128);
             continue;
         }
-        ck_assert(l.level == GLINT_DECODE_STEP ? 4 % l.range == 0 : l.range % entry == 0);
+        ck_assert(l.level == GLINT_DECODE_STEP ? chunk % l.range == 0 : l.range % entry == 0);
         ck_assert_int_eq(l.entries, (steps + entry - 1) / entry);
         ck_assert_uint_eq(l.merge_blocks, (uint32_t)(shape.batch * shape.heads_kv * ((l.rows + 1) / 2) * 4));
         const uint64_t results = (uint64_t)(tiles * l.entries) * 8, last = l.at[GLINT_GPU_DECODE_ARRAYS];
@@ -371,7 +376,8 @@ START_TEST(decode_layouts)
         ck_assert_uint_ge(last, l.at[GLINT_GPU_PARTIAL_ROWS] + results * 8);
         ck_assert_uint_le(last, 128 + results * (64 + 8) + 127);
     }
-    ck_assert_uint_eq(levels, 0xf); /* all of them have been seen */
+    ck_assert_uint_eq(levels, 0xf);             /* all of them have been seen */
+    ck_assert(chunk < 8 || whole_by_steps > 0); /* steps that are so few that one item has all of them */
 }
 END_TEST
 
@@ -657,7 +663,7 @@ static void add(TCase *tcase)
     tcase_add_test(tcase, sections_of_persistent_blocks);
     tcase_add_test(tcase, sections_of_tiles);
     tcase_add_test(tcase, sections_of_ragged);
-    tcase_add_test(tcase, decode_layouts);
+    tcase_add_loop_test(tcase, decode_layouts, 0, 4);
     tcase_add_test(tcase, decode_merges_beyond_a_grid);
     tcase_add_test(tcase, window_slots);
     tcase_add_test(tcase, step_layouts);

@@ -129,11 +129,13 @@ return function(run, work)
   end
   program("selftest_inputs", list(object("tests/contract/selftest_inputs.c", TEST), SUPPORT, ORACLE, CORE),
     { arguments = "tests/contract/selftest_inputs.txt", link = WRAPPED })
-  for name in ("numbers edges"):gmatch("%a+") do
+  for name in ("numbers edges tasks"):gmatch("%a+") do
     local parts = list(tests(TEST, "contract", name .. " made_up serve"), SUPPORT, but_probe(CORE))
     program(name, parts, { arguments = ("tests/contract/%s.txt"):format(name) })
   end
-  program("noted", list(tests(TEST, "contract", "noted made_up"), SUITE, but_probe(CORE)))
+  for name in ("noted overlaps"):gmatch("%a+") do
+    program(name, list(tests(TEST, "contract", name .. " made_up"), SUITE, but_probe(CORE)))
+  end
   for name in ("pool_steps pool_locks"):gmatch("%S+") do program(name, list(tests(TEST, "contract", name), SUITE)) end
   program("append_plans", list(object("tests/contract/append_plans.c", TEST), SUITE, CORE))
   program("plan_rule", list(object("tests/contract/plan_rule.c", TEST), CORE))
