@@ -216,7 +216,8 @@ function sm80.complete(record)
   end
   record.block_keys = record.intervals and record.pass == "bwd" and 1 or nil
   record.smem = sm80.smem(record)
-  record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, record.strategy == "split" and record.smem[2].bytes or nil
+  local dq_alone = record.pass == "bwd" and record.strategy == "split" -- another tile's strategy is a mistake, which check() says
+  record.smem_bytes, record.dq_smem_bytes = record.smem[1].bytes, dq_alone and record.smem[2].bytes or nil
   record.bias_smem_bytes = record.bias_tile and record.smem[#record.smem].bytes
   record.kept_at = backward.behind(record.smem_bytes)
   record.alignment_bytes = 16

@@ -63,6 +63,17 @@ function harness.has(have, ...)
   end
 end
 
+--- A sum of a long text, as sixteen digits.
+function harness.sum_of(string)
+  local sum = 0xcbf29ce484222325 -- as FNV-1a, eight bytes at a time
+  string = string .. ("\0"):rep(-#string % 8)
+  for at = 1, #string, 8 do
+    sum = (sum ~ string.unpack("<i8", string, at)) * 1099511628211
+    sum = sum ~ sum >> 29
+  end
+  return ("%016x"):format(sum)
+end
+
 --- The path of a new temporary file, removed at the end; with `content`, written.
 function harness.file(content, suffix)
   local base = os.tmpname()

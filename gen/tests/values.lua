@@ -11,6 +11,7 @@ local list = require("gen.list")
 local records_of = require("gen.records")
 local registry = require("gen.registry")
 local specs = require("gen.tests.specs")
+local takes = require("gen.takes")
 
 local SPECS = { "amx", "bias", "cache", "dot", "intervals", "odd", "onnx", "parts", "sm90a", "step", "trees", "triangle" }
 
@@ -24,20 +25,10 @@ local function plain(value)
   return "{ " .. table.concat(parts, ", ") .. " }"
 end
 
-local function sum_of(string)
-  local sum = 0xcbf29ce484222325 -- as FNV-1a, eight bytes at a time
-  string = string .. ("\0"):rep(-#string % 8)
-  for at = 1, #string, 8 do
-    sum = (sum ~ string.unpack("<i8", string, at)) * 1099511628211
-    sum = sum ~ sum >> 29
-  end
-  return ("%016x"):format(sum)
-end
-
 -- What is said of a spec that was read, but for where the file is.
 local function said(loaded)
   local parts = { emit.table(loaded.records, "spec"), list.names(loaded.records), list.bzl(loaded.records, "spec"),
-    list.json(loaded.records), list.table(loaded.records), explain.summary(loaded) }
+    list.json(loaded.records), list.table(loaded.records), takes.matrix(loaded.records), explain.summary(loaded) }
   for i, record in ipairs(loaded.records) do
     local family = registry.get(record.family)
     parts[#parts + 1] = plain(emit.values(record, "spec"))
@@ -76,7 +67,7 @@ harness.case("what is said of specs is as it was", function()
   for _, title in ipairs(order) do
     local all = table.concat(texts[title], "\n")
     if whole then whole:write("==== ", title, "\n", all, "\n") end
-    harness.has(("%s: %d specs, %d bytes, sum %s"):format(title, #texts[title], #all, sum_of(all)), title)
+    harness.has(("%s: %d specs, %d bytes, sum %s"):format(title, #texts[title], #all, harness.sum_of(all)), title)
   end
   if whole then whole:close() end
 end)

@@ -23,7 +23,7 @@ local STRATA = { -- share of the sample, files
   { 120, "lib/*.c lib/sentences.h" }, { 55, "lib/cpu/*.c" }, { 55, "lib/cuda/*.c" }, { 70, "gen/*.lua" } }
 -- What tests and the generator read; its suites, the quick ones first.
 local TREE = "lib gen spec generated/golden tests docs examples bench/tune.lua .ci tools README.md MODULE.bazel"
-local GENERATOR = { "parse", "spec_errors", "limits", "lists", "axes", "takes", "list", "template", "values", "expand", "explain", "holes", "gpu",
+local GENERATOR = { "parse", "spec_errors", "limits", "lists", "axes", "takes", "list", "template", "walks", "values", "expand", "explain", "holes", "gpu",
   "tiles", "sm80", "sm90a", "emit", "command_line" }
 
 -- ---- the arguments and the shell ---------------------------------------------------------------------------------
@@ -136,7 +136,10 @@ end
 -- Which lines of the library a program executes: { file = { [line] = true } }, by gcov.
 local function coverage(program, library)
   local replaced = {}
-  for _, object in pairs(library) do replaced[object] = ("%s/cov/%s"):format(work, object) end
+  for _, object in pairs(library) do
+    replaced[object] = ("%s/cov/%s"):format(work, object)
+    replaced["ub." .. object] = replaced[object] -- of programs that stop where behaviour is undefined
+  end
   must(("rm -f %s/cov/*.gcda"):format(work))
   local ok, out = link(program, work .. "/cov/program", replaced, "--coverage")
   if not ok then error(out) end

@@ -4,6 +4,7 @@
 local PLAIN = "-std=c11 -w"
 local LIBRARY = PLAIN .. " -fPIC -fvisibility=hidden -fno-stack-protector -U_FORTIFY_SOURCE -fno-common -fno-ident -O2"
 local KERNEL = LIBRARY .. " -ffp-contract=off -fno-math-errno -fno-trapping-math -fomit-frame-pointer"
+local UNDEFINED = " -O1 -fsanitize=undefined -fsanitize-undefined-trap-on-error"
 local TEST = PLAIN .. " -O2"
 local FAST = PLAIN .. " -O3 -ffp-contract=off"
 local GENUINE = "-Dglint_variants=genuine_variants -Dglint_variants_count=genuine_variants_count"
@@ -59,6 +60,15 @@ return function(run, work)
       if not seen[item] then unique[#unique + 1], seen[item] = item, true end
     end
     programs[#programs + 1] = { name = name, objects = unique, arguments = more.arguments or "", link = more.link or "", script = more.script }
+  end
+  -- The same library, which stops where its behaviour is undefined: as the sanitizers of .ci/run do.
+  local function stopping(parts)
+    local all = {}
+    for i, item in ipairs(parts) do
+      local o = objects[item]
+      all[i] = library[o.source] == item and object(o.source, o.flags .. UNDEFINED, "ub." .. item:gsub("%.o$", "")) or item
+    end
+    return all
   end
   local function exists(path) return run("test -e " .. path .. " && echo yes || true"):find("yes") ~= nil end
 
@@ -127,11 +137,13 @@ return function(run, work)
     local eight, table_of_eight = kernels("tests/specs/cache.lua", "cache", nil, nil, GENUINE)
     program("selftest_wrong_cache", list(wrong, WORLD, SUITE, CORE, eight, table_of_eight), { link = WRAPPED })
   end
-  program("selftest_inputs", list(object("tests/contract/selftest_inputs.c", TEST), SUPPORT, ORACLE, CORE),
-    { arguments = "tests/contract/selftest_inputs.txt", link = WRAPPED })
+  local asked = list(object("tests/contract/selftest_inputs.c", TEST), SUPPORT, ORACLE, CORE)
+  program("selftest_inputs", asked, { arguments = "tests/contract/selftest_inputs.txt", link = WRAPPED })
+  program("ub.selftest_inputs", stopping(asked), { arguments = "tests/contract/selftest_inputs.txt", link = WRAPPED })
   for name in ("numbers edges tasks"):gmatch("%a+") do
     local parts = list(tests(TEST, "contract", name .. " made_up serve"), SUPPORT, but_probe(CORE))
     program(name, parts, { arguments = ("tests/contract/%s.txt"):format(name) })
+    if name ~= "numbers" then program("ub." .. name, stopping(parts), { arguments = ("tests/contract/%s.txt"):format(name) }) end
   end
   for name in ("noted overlaps"):gmatch("%a+") do
     program(name, list(tests(TEST, "contract", name .. " made_up"), SUITE, but_probe(CORE)))
@@ -182,9 +194,12 @@ return function(run, work)
         arguments = name == "sentences_test" and "tests/cuda/sentences.txt" or "" })
     end
   end
-  program("cuda.edges", list(tests(TEST, "cuda", "edges"), tests(TEST, "contract", "edges serve"), SUPPORT, FAKE), { link = WRAP,
-    arguments = "tests/cuda/edges.txt" })
-  program("cuda.launches", list(object("tests/cuda/launches.c", TEST), SUPPORT, CORE, CUDA), { arguments = "tests/cuda/launches.txt" })
+  local cuda_edges = list(tests(TEST, "cuda", "edges"), tests(TEST, "contract", "edges serve"), SUPPORT, FAKE)
+  program("cuda.edges", cuda_edges, { link = WRAP, arguments = "tests/cuda/edges.txt" })
+  program("ub.cuda.edges", stopping(cuda_edges), { link = WRAP, arguments = "tests/cuda/edges.txt" })
+  local launches = list(object("tests/cuda/launches.c", TEST), SUPPORT, CORE, CUDA)
+  program("cuda.launches", launches, { arguments = "tests/cuda/launches.txt" })
+  program("ub.cuda.launches", stopping(launches), { arguments = "tests/cuda/launches.txt" })
   program("cuda.on_device", list(tests(TEST, "cuda", "fake_gpu on_device device job"), SUPPORT, FAKE), {
     link = WRAP, script = "tests/cuda/on_device_test.sh" })
 
