@@ -6,15 +6,15 @@
 --   threads             that a multiprocessor holds; all of these have 65536 registers for them, and 255 a thread
 -- CUDA C++ Programming Guide, compute capabilities.
 local LIST = {
-  { name = "80", block_kib = 163, sm_kib = 164, threads = 2048, what = "A100" },
-  { name = "86", block_kib = 99, sm_kib = 100, threads = 1536, what = "RTX 30, A40" },
-  { name = "87", block_kib = 163, sm_kib = 164, threads = 1536, what = "Jetson Orin" },
-  { name = "89", block_kib = 99, sm_kib = 100, threads = 1536, what = "RTX 40, L40" },
-  { name = "90", block_kib = 227, sm_kib = 228, threads = 2048, what = "H100, H200" },
-  { name = "90a", block_kib = 227, sm_kib = 228, threads = 2048, what = "H100, H200, with wgmma and setmaxnreg" },
-  { name = "100", block_kib = 227, sm_kib = 228, threads = 2048, what = "B200" },
-  { name = "110", block_kib = 227, sm_kib = 228, threads = 1536, what = "Jetson Thor" },
-  { name = "120", block_kib = 99, sm_kib = 100, threads = 1536, what = "RTX 50" },
+  { name = "80", block_kib = 163, sm_kib = 164, threads = 2048 }, -- A100
+  { name = "86", block_kib = 99, sm_kib = 100, threads = 1536 }, -- RTX 30, A40
+  { name = "87", block_kib = 163, sm_kib = 164, threads = 1536 }, -- Jetson Orin
+  { name = "89", block_kib = 99, sm_kib = 100, threads = 1536 }, -- RTX 40, L40
+  { name = "90", block_kib = 227, sm_kib = 228, threads = 2048 }, -- H100, H200
+  { name = "90a", block_kib = 227, sm_kib = 228, threads = 2048 }, -- H100, H200, with wgmma and setmaxnreg
+  { name = "100", block_kib = 227, sm_kib = 228, threads = 2048 }, -- B200
+  { name = "110", block_kib = 227, sm_kib = 228, threads = 1536 }, -- Jetson Thor
+  { name = "120", block_kib = 99, sm_kib = 100, threads = 1536 }, -- RTX 50
 }
 
 local archs = { names = {}, COMPRESS = { "size", "none" } } -- COMPRESS: what a spec may say of cubins, `fatbinary --compress-mode`

@@ -29,6 +29,11 @@ runs("an unknown option", { "list", "--sepc", spec }, 2, 'unknown option "--sepc
 runs("a short option", { "list", "-x" }, 2, 'unknown option "-x"')
 runs("another command's option", { "check", "--format", "json" }, 2, "unknown option")
 runs("an option without its value", { "list", "--spec" }, 2, "--spec needs a value")
+for _, words in ipairs({ "list --spec", "list --out", "list --format", "list --arch", "list --variant", "emit --spec", "emit --out", "emit --arch",
+  "emit --variant", "check --spec", "check --out", "explain --spec", "explain --out" }) do
+  local command, option = words:match("(%S+) (%S+)")
+  runs(words .. " without its value", { command, option }, 2, option .. " needs a value: ")
+end
 runs("an option with an empty value", { "list", "--spec=" }, 2, "empty value")
 runs("an option twice", { "list", "--spec", spec, "--spec", spec }, 2, "--spec is given twice")
 runs("a flag with a value", { "emit", "--table=yes" }, 2, "--table takes no value")
@@ -133,6 +138,15 @@ harness.case("a spec is not overwritten", function()
   harness.is(status, 2)
   harness.has(err, "is the spec itself")
   harness.is(harness.read(path), specs.with({}))
+end)
+
+harness.case("nor is the default spec, whose name is not given", function()
+  local root, out = harness.tree({}), harness.file(nil, ".err")
+  harness.write(root .. "/spec/attention.lua", specs.with({}))
+  local _, _, status = os.execute(("cd '%s' && '%s' gen/glint.lua list --out spec/attention.lua 2>'%s'"):format(root, harness.lua, out))
+  harness.is(status, 2)
+  harness.has(harness.read(out), "--out spec/attention.lua: is the spec itself")
+  harness.is(harness.read(root .. "/spec/attention.lua"), specs.with({}))
 end)
 
 harness.case("it runs from any folder", function()

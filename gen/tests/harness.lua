@@ -12,7 +12,7 @@ local LONGEST_TEXT, MOST_TEXTS = 3000, 200
 local function keep(text)
   text = tostring(text):gsub("/tmp/lua_%w+", "FILE"):gsub("lua_%w%w%w%w%w%w%.lua", "FILE.lua")
   local list = texts[suite]
-  if list and #list < MOST_TEXTS and #text < LONGEST_TEXT and not list[text] and not text:find("attention.lua", 1, true) then
+  if list and #list < MOST_TEXTS and #text < LONGEST_TEXT and not list[text] and not text:find("attention.lua:", 1, true) then
     list[#list + 1], list[text] = text, true
   end
 end

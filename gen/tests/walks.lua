@@ -1,8 +1,8 @@
 -- What the generator says of specs that are nearly right. Each field stands in each place that a field may have; each
 -- field of a tile takes the values beside its bounds; and a spec of everything is edited in drawn places: words left
 -- out, doubled, exchanged, misspelt. The texts have sums by place, field and kind of edit, so that a word, a line or a
--- rule that moves is seen in review. `GLINT_WALKS=FILE lua5.4 gen/tests/run.lua walks` writes the texts themselves, to be
--- compared with another checkout's.
+-- rule that moves is seen in review. `GLINT_WALKS=FILE lua5.4 gen/tests/run.lua walks` writes the texts themselves, to
+-- be compared with another checkout's.
 local axes = require("gen.axes")
 local draw = require("gen.tests.draw")
 local explain = require("gen.explain")
@@ -128,7 +128,9 @@ harness.case("each field of a tile beside its bounds", function()
         for _, value in ipairs(values_of(made.tile_fields[name])) do
           local field = ("%s = %s"):format(name, value)
           local source = spec(family, pass, { tile = field })
-          if name == "m" or name == "n" then source = source:gsub("{ { (m = %d+, n = %d+), .- }", "{ { %1 }", 1):gsub("%f[%w]" .. name .. " = %d+", field, 1) end
+          if name == "m" or name == "n" then
+            source = source:gsub("{ { (m = %d+, n = %d+), .- }", "{ { %1 }", 1):gsub("%f[%w]" .. name .. " = %d+", field, 1)
+          end
           add(("%s, %s, %s"):format(family, pass, name), source, said(source))
         end
       end
@@ -148,7 +150,8 @@ return {
   families = {
     cpu = { --[[ a long
       comment ]] isas = { "x86_64_v3", "x86_64_amx" }, max_logit = true, head_dims = { 64 },
-      tiles = { fwd = { { m = 64, n = 96, isas = { "x86_64_v3" } }, [64] = { { m = 32, n = 96, isas = { "x86_64_v3" } }, { isas = { "x86_64_amx" }, m = 64, n = 64 } } },
+      tiles = { fwd = { { m = 64, n = 96, isas = { "x86_64_v3" } }, [64] = { { m = 32, n = 96, isas = { "x86_64_v3" } },
+        { isas = { "x86_64_amx" }, m = 64, n = 64 } } },
         ["bwd"] = { { m = 64, n = 96, rows = 4, isas = { "x86_64_v3" } } } },
     },
     sm90a = { archs = { "90a" }, softcaps = { "none" }, tiles = { fwd = { { n = 128, m = 128 } } } },
@@ -162,8 +165,10 @@ return {
 ]==]
 
 local POOL = { "{", "}", ",", "=", "[", "]", "(", "-", "..", "--", "--[[", "]]", ";", "nil", "true", "false", "function", "return", "0", "1", "-1",
-  "63", "64", "65", "96", "128", "0x40", "0x1p6", "1e2", "64.0", "64.5", "1024", "1032", "99999999999999999999", '"fwd"', "'bwd'", '"dec"', '"causal"', '"*/"', '"a */ b"',
-  "[[x]]", '"\\n"', '"\\\\"', "'", '""', "\1", "\194\160", "reason", "family", "families", "head_dim", "m", "n", "isas", "tiles", "cpu", "sm80", "sm90a", '"sm80"',
+  "63", "64", "65", "96", "128", "0x40", "0x1p6", "1e2", "64.0", "64.5", "1024", "1032", "99999999999999999999",
+  '"fwd"', "'bwd'", '"dec"', '"causal"', '"*/"', '"a */ b"',
+  "[[x]]", '"\\n"', '"\\\\"', "'", '""', "\1", "\194\160", "reason", "family", "families",
+  "head_dim", "m", "n", "isas", "tiles", "cpu", "sm80", "sm90a", '"sm80"',
   '"x86_64_v4"', "archs", "set", "\n", "{ }", "{ 1, 2 }", "x = 1," }
 
 -- Pieces of the text, blanks too.
@@ -225,8 +230,9 @@ end)
 -- ---- names -------------------------------------------------------------------------------------------------------
 
 local NAMES = { "bwd_bf16_d64_causal__cpu_x86_64_v3_m64n96", "fwd_bf16_d128_causal_softcap__sm90a_m128n128", "fwd_bf16_d64_causal__cpu_x86_64_amx_m64n128" }
-local PARTS = { "fwd", "bwd", "dec", "f32", "f16", "bf16", "i8", "e4m3", "d8", "d64", "d65", "d128", "d1032", "none", "causal", "band", "interval", "tree", "softcap", "alibi",
-  "tensor", "", "cpu", "sm80", "sm90a", "x86", "64", "v3", "v4", "amx", "aarch64", "m64n96", "m32n64", "m128n128", "short", "split", "fused", "90a" }
+local PARTS = { "fwd", "bwd", "dec", "f32", "f16", "bf16", "i8", "e4m3", "d8", "d64", "d65", "d128", "d1032", "none", "causal", "band", "interval",
+  "tree", "softcap", "alibi", "tensor", "", "cpu", "sm80", "sm90a", "x86", "64", "v3", "v4", "amx", "aarch64", "m64n96", "m32n64",
+  "m128n128", "short", "split", "fused", "90a" }
 
 harness.case("names of variants with drawn mistakes", function()
   harness.write(file, EVERYTHING)
