@@ -485,8 +485,8 @@ static bool next_plan(const struct glint_variant *row, const struct glint_proble
     return plans.count++ != plans.fails && glint_family_cpu.backend->plan(row, problem, concurrency, plan);
 }
 
-/* The row is planned for the size, and then to be run. What cannot be planned for the size needs no memory; what cannot be
- * planned later ends the test, as a kernel does that fails, and the result stays. */
+/* The row is planned for the size, and then to be run. What cannot be planned for the size needs no memory; what cannot
+ * be planned later ends the test, as a kernel does that fails, and the result stays. */
 static void fail_each_plan(const struct glint_context *context)
 {
     const struct glint_selftest_result before = {sizeof before, 77, 78, 79, 80};
