@@ -1,6 +1,8 @@
 /* How long a context takes to open on a GPU, where all kernels are loaded, what the driver takes of that by its
  * entries, what it takes of the device's and the host's memory, and whether the self test of what was loaded passes:
- * init [OPENINGS]. The first opening of a process is said apart: the driver's own code may be cold then. */
+ * init [OPENINGS [IMAGE...]]. The first opening of a process is said apart: the driver's own code may be cold then.
+ * IMAGES are files that cuModuleLoadData takes, such as bazel-bin/lib/glint_modules.sm_90.cubin and .fatbin, which is
+ * packed: before the library's, all of them are loaded as many times, and their kernels are not looked up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>
@@ -72,6 +74,58 @@ static void must(enum glint_status status, const char *what)
     exit(1);
 }
 
+struct image {
+    void *data;
+    glint_cu_module module;
+};
+
+static int read_image(const char *path, struct image *image, long *all)
+{
+    FILE *file = fopen(path, "rb");
+    long bytes = 0;
+    if (file && fseek(file, 0, SEEK_END) == 0 && (bytes = ftell(file)) > 0 && fseek(file, 0, SEEK_SET) == 0)
+        image->data = malloc((size_t)bytes);
+    const int given = image->data && fread(image->data, 1, (size_t)bytes, file) == (size_t)bytes;
+    if (file)
+        fclose(file);
+    if (!given)
+        printf("%s: no image can be read\n", path);
+    *all += bytes;
+    return given;
+}
+
+/* How long cuModuleLoadData takes of all the images, one after another. */
+static int time_images(char **paths, int count, int times, double *ms)
+{
+    struct image *images = calloc((size_t)count, sizeof *images);
+    long bytes = 0;
+    int given = images != NULL;
+    double first = 0, unloading = 0;
+    for (int i = 0; given && i < count; i++)
+        given = read_image(paths[i], &images[i], &bytes);
+    for (int t = 0; given && t < times; t++) {
+        const double start = now();
+        for (int i = 0; i < count; i++)
+            device_must(real.module_load(&images[i].module, images[i].data), "cuModuleLoadData");
+        const double loaded = now();
+        for (int i = 0; i < count; i++)
+            device_must(real.module_unload(images[i].module), "cuModuleUnload");
+        unloading += (now() - loaded) / times;
+        ms[t] = loaded - start;
+        first = t == 0 ? ms[0] : first;
+    }
+    if (given) {
+        qsort(ms, (size_t)times, sizeof *ms, ascending);
+        printf(
+            "%d images, %ld bytes; %d times: first %.2f ms to load them, median %.2f, least %.2f; %.2f to unload them in the mean\n",
+            count, bytes, times, first, ms[times / 2], ms[0], unloading);
+    }
+    for (int i = 0; images && i < count; i++)
+        free(images[i].data);
+    free(images);
+    return given;
+}
+
 int main(int argc, char **argv)
 {
     const int openings = argc > 1 ? atoi(argv[1]) : 21;
@@ -86,6 +140,8 @@ int main(int argc, char **argv)
     options.device = GLINT_DEVICE_CUDA_CURRENT;
     void *library;
     must(glint_cuda_driver_load(&real, &library), "glint_cuda_driver_load");
+    if (argc > 2 && !time_images(argv + 2, argc - 2, openings, ms))
+        return 1;
     struct glint_cuda_driver clocked = real;
 #define PUT(entry, parameters, arguments) clocked.entry = real.entry ? entry : NULL;
     TIMED(PUT)
