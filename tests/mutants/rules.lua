@@ -48,10 +48,23 @@ local function unsaid(m, text, sentences)
   end
 end
 
+-- The larger or the smaller of two numbers, whichever is taken where they are equal.
+local BESIDE = { ["<"] = "<=", ["<="] = "<", [">"] = ">=", [">="] = ">" }
+local function bare(words) return (words:gsub("%(u?int%d+_t%)", ""):gsub("%s", "")) end
+local function either(m, text)
+  if m.operator ~= "relation" or BESIDE[m.old] ~= m.new then return nil end
+  local left = text:sub(1, m.first - 1):match("([%w_.>%[%]-]+) $")
+  local right, one, other = text:sub(m.last + 1):match("^ ([%w_.>%[%]-]+)%s+%? ([%w_.>%[%]()-]+)%s+: ([%w_.>%[%]()-]+)[;,) ]")
+  if not (left and right) then return nil end
+  one, other = bare(one):gsub("%)+$", ""), bare(other):gsub("%)+$", "")
+  if not ((one == left and other == right) or (one == right and other == left)) then return nil end
+  return { class = "equivalent", why = "of two equal numbers either is taken" }
+end
+
 --- The class of a survivor of `text`, and why; nil where no rule tells. `sentences`: lib/sentences.h.
 function rules.of(m, text, sentences)
   if not m.file:find("%.[ch]$") then return nil end
-  return room(m, text) or unsaid(m, text, sentences)
+  return room(m, text) or unsaid(m, text, sentences) or either(m, text)
 end
 
 return rules
