@@ -552,9 +552,10 @@ void experiment_put_minus_infinity(struct experiment *e, int64_t nth)
 {
     const int64_t dim = e->ref.head_dim;
     for (int64_t i = nth - 1; i < tensor_count(e, Q) / dim; i += nth)
-        e->in[Q][i * dim] = e->ref.softmax_scale < 0 ? -INFINITY : INFINITY;
-    for (int64_t j = 0; j < tensor_count(e, K) / dim; j++)
-        e->in[K][j * dim] = -1;
+        for (int64_t d = i / nth % 8; d < dim; d += 8)
+            e->in[Q][i * dim + d] = e->ref.softmax_scale < 0 ? -INFINITY : INFINITY;
+    for (int64_t j = 0; j < tensor_count(e, K); j++)
+        e->in[K][j] = -fmaxf(fabsf(e->in[K][j]), 0.125f);
 }
 
 struct experiment *experiment_new(struct subject *subject, const struct shape *shape)

@@ -88,7 +88,8 @@ struct experiment *experiment_copy(const struct experiment *e);
  * layout. */
 void experiment_share(struct experiment *e);
 
-/* Of every `nth` query all scores are -inf: its first element is an infinity, and of all keys that element is -1. */
+/* Of every `nth` query all scores are -inf: every eighth element is an infinity, of one such query from the first on,
+ * of the next one from the second on, and so on, and all numbers of K are below 0. */
 void experiment_put_minus_infinity(struct experiment *e, int64_t nth);
 
 /* Rounds in[K] and in[V] to what 8 bits hold, if they have them. Done by experiment_new, _reference and _run; what can

@@ -990,8 +990,9 @@ void gradient_checks(struct check_list *list, const struct subject *subject)
 }
 
 /* Shapes for parts of GPU kernels that no other shape enters (docs/checked.md). The queries, backward, are for each copy
- * of the unrolled sum over rows; and on a GPU the heads of the group are shared out to parts. The six tiles are for a
- * persistent kernel, where a tile ends while the next one begins. */
+ * of the unrolled sum over rows; and on a GPU the heads of the group are shared out to parts. The six tiles, of
+ * queries forward, of keys backward, are for a persistent kernel, where a tile ends while the next one begins, whose
+ * queries end at each of its keys. */
 static void add_reached_shapes(struct check_list *list, const struct subject *subject)
 {
     const struct shape queries = {.batch = 1,
@@ -1003,9 +1004,9 @@ static void add_reached_shapes(struct check_list *list, const struct subject *su
                                   .sinks = subject_checks_sinks(subject)};
     const struct shape tiles = {.batch = 1,
                                 .heads_q = 6,
-                                .heads_kv = 1,
-                                .seqlen_q = 11,
-                                .seqlen_k = 42,
+                                .heads_kv = pass_of(subject) == GLINT_FORWARD ? 1 : 6,
+                                .seqlen_q = subject->info.queries_up_to > 0 ? 11 : (int64_t)subject->info.tile_m,
+                                .seqlen_k = (int64_t)subject->info.tile_n,
                                 .mask = causal_or_none(subject, false),
                                 .softmax_scale = -0.3f};
     if (pass_of(subject) == GLINT_BACKWARD)

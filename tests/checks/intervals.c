@@ -13,7 +13,7 @@ static const char *const kind_names[KINDS] = {"given", "padded", "ragged", "page
 
 /* Of a batch: three sequences of some tiles, then one without queries, one without keys and one with a length that is
  * none, then more small ones than a warp looks through at a time. */
-enum { SOME = 3, WRONG = 5, FEW = 6, MANY = 40, PAGE_ROWS = 16 };
+enum { SOME = 3, WRONG = 5, FEW = 7, MANY = 40, PAGE_ROWS = 16 };
 
 /* A batch on the device. Tensors are [heads, rows, head_dim], and the sequences lie in their rows. */
 struct batch {
@@ -324,8 +324,9 @@ static void sequences(struct subject *subject, const struct shape *shape)
                       .heads_kv = 2,
                       .dim = subject->info.head_dim,
                       .spoilt = shape->detail >= SPOILT ? 0 : -1};
-    const int64_t some[2][FEW] = {{shape->seqlen_q, 3, shape->seqlen_q - 7, 0, 5, 0},
-                                  {shape->seqlen_k, shape->seqlen_k - 3, 17, 5, 0, 0}};
+    /* the last one has all queries, behind which is nothing */
+    const int64_t some[2][FEW] = {{shape->seqlen_q, 3, shape->seqlen_q - 7, 0, 5, 0, shape->seqlen_q},
+                                  {shape->seqlen_k, shape->seqlen_k - 3, 17, 5, 0, 0, 17}};
     b.bound[0] = shape->seqlen_q;
     b.bound[1] = shape->seqlen_k;
     b.rows[0] = is_ragged(b.kind) ? 2 : 0;
@@ -390,7 +391,7 @@ static void sequences(struct subject *subject, const struct shape *shape)
         b.lse_host[i] = 3 + (float)(i % 5) / 4;
     backend->copy_in(b.tensor[LSE], b.lse_host, bytes_of(&b, LSE) - 1);
     if (shape->sinks) {
-        const float sinks[4] = {0.5f, -1, 2, 0};
+        const float sinks[4] = {0.5f, -1, 2, -INFINITY};
         b.sinks = put(&b, sinks, sizeof sinks);
         b.dsinks = pass == GLINT_BACKWARD ? put(&b, sinks, sizeof sinks) : NULL;
     }

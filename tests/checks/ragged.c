@@ -547,6 +547,8 @@ static struct experiment *experiment_of(struct subject *subject, const struct sh
     struct experiment *e = experiment_new(subject, shape);
     if (subject->info.pass == GLINT_FORWARD || shape->sinks)
         experiment_put_minus_infinity(e, 6);
+    if (subject->info.pass == GLINT_FORWARD && shape->sinks) /* of one head none */
+        e->sinks[shape->heads_q - 1] = -INFINITY;
     if (subject->info.pass == GLINT_BACKWARD) /* O = 0 and LSE = the sink in those rows */
         experiment_reference(e, false);
     if (e->problem.kv_dtype == GLINT_E4M3) /* int8 has a scale a row alone */

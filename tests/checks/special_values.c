@@ -6,6 +6,7 @@
 
 #include "tests/checks/accuracy.h"
 #include "tests/oracle/half.h"
+#include "tests/support/rand.h"
 
 static enum glint_pass pass_of(const struct subject *subject)
 {
@@ -56,7 +57,7 @@ static void expect_contained(struct experiment *clean, const struct results *bef
 }
 
 /* shape->detail is the tensor; of the last head of the last batch, one element of the first row is poisoned, or of the
- * last, or a whole row in the middle. */
+ * last, or half of a row in the middle, here and there. */
 static void poison(struct subject *subject, const struct shape *shape, float with, bool unchanged_only)
 {
     const enum tensor t = (enum tensor)shape->detail;
@@ -70,9 +71,11 @@ static void poison(struct subject *subject, const struct shape *shape, float wit
     } place[] = {{0, dim - 3, 1}, {rows / 2, 0, dim}, {rows - 1, 5, 1}};
     for (size_t c = 0; c < sizeof place / sizeof place[0]; c++) {
         struct experiment *poisoned = experiment_copy(clean);
+        struct rand r = rand_stream(shape->seed, 109);
         float *row = tensor_row(poisoned, poisoned->in[t], t, shape->batch - 1, tensor_heads(clean, t) - 1, place[c].row);
         for (int64_t d = place[c].first; d < place[c].first + place[c].count; d++)
-            row[d] = with;
+            if (place[c].count == 1 || rand_below(&r, 2) == 0)
+                row[d] = with;
         expect_contained(clean, &before, poisoned, unchanged_only);
     }
 }
@@ -115,15 +118,19 @@ static void special_scale(struct subject *subject, const struct shape *shape)
     }
 }
 
-/* Queries that see no key hold NaN in Q and dO: O = 0, LSE = -inf, dQ = 0, and nothing of it reaches dK, dV. */
+/* Queries that see no key hold NaN in Q and dO: O = 0, LSE = -inf, dQ = 0, and nothing of it reaches dK, dV. In the
+ * last batch each head has them in every eighth column of Q alone, beside zeros: no other word of the row tells. */
 static void nan_in_blind_rows(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
     for (int64_t bh = 0; bh < shape->batch * shape->heads_q; bh++)
         for (int64_t i = 0; i < shape->seqlen_q && ref_end(&e->ref, i) == ref_first(&e->ref, i); i++)
             for (int64_t d = 0; d < e->ref.head_dim; d++) {
-                e->in[Q][(bh * shape->seqlen_q + i) * e->ref.head_dim + d] = NAN;
-                e->in[DOUT][(bh * shape->seqlen_q + i) * e->ref.head_dim + d] = d % 2 == 0 ? NAN : INFINITY;
+                const int64_t at = (bh * shape->seqlen_q + i) * e->ref.head_dim + d;
+                const bool alone = bh / shape->heads_q == shape->batch - 1;
+                e->in[Q][at] = !alone || d % 8 == bh % 8 ? NAN : 0;
+                if (!alone)
+                    e->in[DOUT][at] = d % 2 == 0 ? NAN : INFINITY;
             }
     experiment_reference(e, true);
     struct results got = experiment_run_plainly(e);
@@ -480,8 +487,8 @@ void special_values_checks(struct check_list *list, const struct subject *subjec
     none.seqlen_k = 0;
     checks_add(list, special_queries_of_no_keys, &none, "special/queries_of_no_keys");
     if (causal) {
-        const struct shape blind = {
-            .batch = 2, .heads_q = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 13, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
+        struct shape blind = {.batch = 2, .heads_kv = 1, .seqlen_q = 40, .seqlen_k = 13, .mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT};
+        blind.heads_q = forward ? 2 : 8;
         checks_add(list, nan_in_blind_rows, &blind, "special/nan_in_blind_rows");
         struct shape top_left = s;
         top_left.mask = GLINT_MASK_CAUSAL_TOP_LEFT;
@@ -743,25 +750,50 @@ static bool sees_key(const struct experiment *e, int64_t query, int64_t key)
     return ref_first(&e->ref, query) <= key && key < ref_end(&e->ref, query);
 }
 
-/* NaN in one row of a tensor, or infinities whose product with a query is -inf: rows of `out` that look at it are not
- * finite, and of the others not a bit changes. */
-static void special_in_row(struct experiment *clean, const struct results *before, enum tensor t, int64_t row, const float *query,
-                           enum tensor out)
+/* Rows of a tensor: `first`, and with `every` each that is so many further. What they hold: NaN, or, of K, infinities
+ * whose product with query `tuned` is -inf, or with the query whose first or last key a row is. */
+struct special_rows {
+    int64_t first, every, tuned;
+};
+
+enum { NO_QUERY = -1, QUERY_BEGUN = -2, QUERY_ENDED = -3 };
+
+static bool is_special(const struct special_rows *rows, int64_t row)
+{
+    return rows->every > 0 ? row % rows->every == rows->first : row == rows->first;
+}
+
+/* Rows of `out` that look at one are not finite, and of the others not a bit changes. */
+static void special_in_rows(struct experiment *clean, const struct results *before, enum tensor t, struct special_rows rows,
+                            enum tensor out)
 {
     struct experiment *poisoned = experiment_copy(clean);
-    float *const at = tensor_row(poisoned, poisoned->in[t], t, 0, 0, row);
     const bool is_key = t == K || t == V;
-    for (int64_t d = 0; d < tensor_dim(clean, t); d++)
-        at[d] = query == NULL ? NAN : query[d] > 0 ? -INFINITY : INFINITY;
+    const int64_t others = tensor_rows(clean, out), beside = rows.tuned == QUERY_BEGUN ? -1 : 1;
+    bool *const reached = check_memory((size_t)others + 1);
+    for (int64_t row = 0; row < tensor_rows(clean, t); row++) {
+        int64_t tuned = rows.tuned;
+        if (!is_special(&rows, row))
+            continue;
+        for (int64_t other = 0; other < others; other++) {
+            const bool sees = sees_key(clean, is_key ? other : row, is_key ? row : other);
+            reached[other] = reached[other] || sees;
+            if (rows.tuned < NO_QUERY && sees && !sees_key(clean, other, row + beside))
+                tuned = other;
+        }
+        const float *const query = tuned >= 0 ? tensor_row(clean, clean->in[Q], Q, 0, 0, tuned) : NULL;
+        float *const at = tensor_row(poisoned, poisoned->in[t], t, 0, 0, row);
+        for (int64_t d = 0; d < tensor_dim(clean, t); d++)
+            at[d] = query == NULL ? NAN : query[d] > 0 ? -INFINITY : INFINITY;
+    }
     experiment_reference(poisoned, false); /* the backward pass is given what the forward pass makes of it */
     const struct results after = experiment_run_plainly(poisoned);
     for (int64_t i = 0; i < tensor_count(clean, out); i++) {
-        const int64_t other = i / tensor_dim(clean, out) % tensor_rows(clean, out);
+        const int64_t other = i / tensor_dim(clean, out) % others;
         const float x = after.at[out][i], y = before->at[out][i];
-        const bool sees = sees_key(clean, is_key ? other : row, is_key ? row : other);
-        if (!check_within("contained", (sees ? !isfinite(x) : memcmp(&x, &y, sizeof x) == 0) ? 0 : 1, 0))
-            check_fail("with a special row %lld of %s, %s[row %lld] is %.9g, without %.9g", (long long)row, tensor_name[t],
-                       tensor_name[out], (long long)other, (double)x, (double)y);
+        if (!check_within("contained", (reached[other] ? !isfinite(x) : memcmp(&x, &y, sizeof x) == 0) ? 0 : 1, 0))
+            check_fail("with special rows %lld (+ %lld) of %s, %s[row %lld] is %.9g, without %.9g", (long long)rows.first,
+                       (long long)rows.every, tensor_name[t], tensor_name[out], (long long)other, (double)x, (double)y);
     }
 }
 
@@ -776,28 +808,52 @@ static void special_at_edges(struct subject *subject, const struct shape *shape)
     const enum tensor out = forward ? O : DQ;
     const int64_t step = shape->seqlen_q / shape->detail;
     for (int64_t key = 0; key < shape->seqlen_k; key++) {
+        const struct special_rows nan = {key, 0, NO_QUERY};
         bool edge = false;
         for (int64_t query = 0; query < shape->seqlen_q; query += step) {
             const bool sees = sees_key(clean, query, key), first = sees && !sees_key(clean, query, key - 1),
                        last = sees && !sees_key(clean, query, key + 1);
             if (!forward && (first || last))
-                special_in_row(clean, &before, K, key, tensor_row(clean, clean->in[Q], Q, 0, 0, query), out);
+                special_in_rows(clean, &before, K, (struct special_rows){key, 0, query}, out);
             edge = edge || first || last || (!sees && (sees_key(clean, query, key - 1) || sees_key(clean, query, key + 1)));
         }
         if (edge && forward)
-            special_in_row(clean, &before, K, key, NULL, out);
+            special_in_rows(clean, &before, K, nan, out);
         if (edge)
-            special_in_row(clean, &before, V, key, NULL, out);
+            special_in_rows(clean, &before, V, nan, out);
     }
     for (int64_t query = 0; query < shape->seqlen_q && !forward; query += step) {
-        special_in_row(clean, &before, Q, query, NULL, DK);
-        special_in_row(clean, &before, DOUT, query, NULL, DV);
+        special_in_rows(clean, &before, Q, (struct special_rows){query, 0, NO_QUERY}, DK);
+        special_in_rows(clean, &before, DOUT, (struct special_rows){query, 0, NO_QUERY}, DV);
+    }
+}
+
+/* Of a window of some keys the edges of all queries: of special rows that are one further apart than it is wide a query
+ * sees one, at each of its places in turn, or none, of which one is right before it and one behind. */
+static void special_at_all_edges(struct subject *subject, const struct shape *shape)
+{
+    struct experiment *clean = experiment_new(subject, shape);
+    experiment_reference(clean, false);
+    const struct results before = experiment_run_plainly(clean);
+    struct special_rows rows = {.every = shape->window_left + shape->window_right + 2};
+    for (; rows.first < rows.every; rows.first++) {
+        rows.tuned = NO_QUERY;
+        if (pass_of(subject) == GLINT_FORWARD) {
+            special_in_rows(clean, &before, K, rows, O);
+            special_in_rows(clean, &before, V, rows, O);
+            continue;
+        }
+        special_in_rows(clean, &before, V, rows, DQ);
+        special_in_rows(clean, &before, Q, rows, DK);
+        special_in_rows(clean, &before, DOUT, rows, DV);
+        for (rows.tuned = QUERY_ENDED; rows.tuned <= QUERY_BEGUN; rows.tuned++)
+            special_in_rows(clean, &before, K, rows, DQ);
     }
 }
 
 void edges_checks(struct check_list *list, const struct subject *subject)
 {
-    const int64_t n = (int64_t)subject->info.tile_n;
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0, forward = pass_of(subject) == GLINT_FORWARD;
     struct shape one = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 29, .seqlen_k = 1};
     one.mask = masked ? GLINT_MASK_CAUSAL_TOP_LEFT : GLINT_MASK_NONE;
@@ -806,16 +862,20 @@ void edges_checks(struct check_list *list, const struct subject *subject)
     struct shape s = {.batch = 1, .heads_q = 1, .heads_kv = 1, .seqlen_q = 36, .seqlen_k = n + 20, .detail = 4};
     if (subject->info.kv_dtype != 0 || subject_tree(subject) || !masked)
         return;
+    const bool windows = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     s.mask = GLINT_MASK_CAUSAL_BOTTOM_RIGHT;
+    s.detail = windows ? 2 : 4; /* a window has the same edges */
     checks_add(list, special_at_edges, &s, "special/at_edges");
-    if ((subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0) {
-        s.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
-        s.window_left = 3;
-        checks_add(list, special_at_edges, &s, "special/at_edges_of_a_window");
+    if (windows) {
+        struct shape window = s; /* the queries of a tile of the backward pass */
+        window.seqlen_q = forward || m < s.seqlen_q ? s.seqlen_q : m < 64 ? m : 64;
+        window.mask = GLINT_MASK_BAND_BOTTOM_RIGHT;
+        window.window_left = 3;
+        checks_add(list, special_at_all_edges, &window, "special/at_edges_of_a_window");
     }
     if (subject_intervals(subject)) {
         s.mask = GLINT_MASK_NONE;
-        s.window_left = 0;
+        s.detail = 4;
         s.intervals = OWN_INTERVALS;
         checks_add(list, special_at_edges, &s, "special/at_edges_of_intervals");
     }
