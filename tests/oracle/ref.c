@@ -92,8 +92,9 @@ int64_t ref_end(const struct ref_shape *s, int64_t query)
 int64_t ref_first(const struct ref_shape *s, int64_t query)
 {
     if (s->tree != NULL) {
+        const int64_t end = ref_end(s, query);
         int64_t key = 0;
-        while (key < ref_end(s, query) && !ref_sees(s, query, key))
+        while (key < end && !ref_sees(s, query, key))
             key++;
         return key;
     }
