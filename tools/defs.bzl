@@ -63,7 +63,7 @@ def source_of(variant):
     """The file with the source of a variant, in the package of its kernel."""
     return variant["name"] + (".c" if variant["family"] == "cpu" else ".cu")
 
-def _kernel(variant):
+def _kernel(variant, tags):
     name = variant["name"]
     record = json.encode(variant)
     if variant["family"] == "cpu":
@@ -85,6 +85,7 @@ def _kernel(variant):
         archs = [str(arch) for arch in variant["archs"]],
         hdrs = ["//lib:%s_headers" % variant["family"]],
         spills = variant.get("spills", ""),
+        tags = tags,
         target_compatible_with = needs_nvcc(),
     )
     glint_gpu_kernel(
@@ -93,6 +94,7 @@ def _kernel(variant):
         cubins = name + "_cubin",
         compress = variant.get("compress", "size"),
         record = record,
+        tags = tags,
         target_compatible_with = needs_nvcc(),
         visibility = ["//visibility:public"],
     )
@@ -156,12 +158,13 @@ def by_cpu(variants, prefix = ""):
         for cpu in ["x86_64", "aarch64"]
     })
 
-def glint_kernels(variants, spec):
+def glint_kernels(variants, spec, compiled = True):
     """One target a variant, in this package: NAME is the compiled kernel, NAME.c or NAME.cu its source.
 
     Args:
       variants: VARIANTS of the spec's repository
       spec: the label of the spec file, such as "@glint_spec//:spec"
+      compiled: `bazelw test //...` compiles the GPU kernels; False where others of the same features are compiled, and tests simulate these
     """
     glint_emit_all(
         name = "sources",
@@ -170,7 +173,7 @@ def glint_kernels(variants, spec):
         variants = [variant["name"] for variant in variants],
     )
     for variant in variants:
-        _kernel(variant)
+        _kernel(variant, [] if compiled else ["manual"])
     archs = _archs(variants)
     if archs:
         _gpu_rows(archs, [variant for variant in variants if variant["family"] != "cpu"][0].get("compress", "size"))
