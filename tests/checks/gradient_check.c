@@ -992,7 +992,7 @@ void gradient_checks(struct check_list *list, const struct subject *subject)
 /* Shapes for parts of GPU kernels that no other shape enters (docs/checked.md). The queries, backward, are for each copy
  * of the unrolled sum over rows; and on a GPU the heads of the group are shared out to parts. The six tiles, of
  * queries forward, of keys backward, are for a persistent kernel, where a tile ends while the next one begins, whose
- * queries end at each of its keys. */
+ * queries end at each of its keys; four queries less, as then each of a thread's two rows ends at a fragment's edge. */
 static void add_reached_shapes(struct check_list *list, const struct subject *subject)
 {
     const struct shape queries = {.batch = 1,
@@ -1005,7 +1005,7 @@ static void add_reached_shapes(struct check_list *list, const struct subject *su
     const struct shape tiles = {.batch = 1,
                                 .heads_q = 6,
                                 .heads_kv = pass_of(subject) == GLINT_FORWARD ? 1 : 6,
-                                .seqlen_q = subject->info.queries_up_to > 0 ? 11 : (int64_t)subject->info.tile_m,
+                                .seqlen_q = subject->info.queries_up_to > 0 ? 11 : (int64_t)subject->info.tile_m - 4,
                                 .seqlen_k = (int64_t)subject->info.tile_n,
                                 .mask = causal_or_none(subject, false),
                                 .softmax_scale = -0.3f};

@@ -57,7 +57,7 @@ static void expect_contained(struct experiment *clean, const struct results *bef
 }
 
 /* shape->detail is the tensor; of the last head of the last batch, one element of the first row is poisoned, or of the
- * last, or half of a row in the middle, here and there. */
+ * last, or half of a row in the middle, here and there: of the last one of a tile where there are six keys more. */
 static void poison(struct subject *subject, const struct shape *shape, float with, bool unchanged_only)
 {
     const enum tensor t = (enum tensor)shape->detail;
@@ -65,10 +65,10 @@ static void poison(struct subject *subject, const struct shape *shape, float wit
     experiment_reference(clean, pass_of(subject) == GLINT_BACKWARD);
     struct results before = experiment_run_plainly(clean);
 
-    const int64_t rows = tensor_rows(clean, t), dim = tensor_dim(clean, t);
+    const int64_t rows = tensor_rows(clean, t), dim = tensor_dim(clean, t), n = subject->info.tile_n;
     const struct {
         int64_t row, first, count;
-    } place[] = {{0, dim - 3, 1}, {rows / 2, 0, dim}, {rows - 1, 5, 1}};
+    } place[] = {{0, dim - 3, 1}, {rows == n + 6 ? n - 1 : rows / 2, 0, dim}, {rows - 1, 5, 1}};
     for (size_t c = 0; c < sizeof place / sizeof place[0]; c++) {
         struct experiment *poisoned = experiment_copy(clean);
         struct rand r = rand_stream(shape->seed, 109);
