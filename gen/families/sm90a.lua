@@ -261,7 +261,7 @@ function sm90a.proposes(key) return key.kv_dtype == "same" and key.mask ~= "tree
 function sm90a.check(record, report)
   if record.up_to and record.both_up_to then report("both_up_to", "the tile has a bound of the shorter length, too", "one of the two") end
   if record.pass == "bwd" then
-    for _, field in ipairs({ "schedule", "q_slots", "stages", "turns", "dynamic", "blocks_per_sm" }) do
+    for _, field in ipairs({ "schedule", "q_slots", "stages", "turns", "dynamic", "blocks_per_sm", "span", "cache_from", "cache_up_to" }) do
       if record[field] ~= nil then report(field, "is the forward's", "leave it out") end
     end
     return backward.check(record, report, architectures.get(record.archs[1]).block_kib)

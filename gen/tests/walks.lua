@@ -5,6 +5,7 @@
 -- be compared with another checkout's.
 local axes = require("gen.axes")
 local draw = require("gen.tests.draw")
+local emit = require("gen.emit")
 local explain = require("gen.explain")
 local harness = require("gen.tests.harness")
 local list = require("gen.list")
@@ -24,7 +25,7 @@ local function said(source)
   local ok, loaded, why = pcall(records_of, file)
   harness.yes(ok, ("%s, of\n%s"):format(loaded, source))
   if not loaded then return nameless(why) end
-  return nameless(table.concat({ list.json(loaded.records), list.bzl(loaded.records, "spec"), list.table(loaded.records),
+  return nameless(table.concat({ emit.table(loaded.records, "spec"), list.json(loaded.records), list.bzl(loaded.records, "spec"), list.table(loaded.records),
     takes.matrix(loaded.records), explain.summary(loaded), (explain.variant(loaded, loaded.records[1].name)) }, "\n"))
 end
 

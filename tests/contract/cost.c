@@ -80,19 +80,31 @@ static void every_pair(void)
         if (glint_variant_available(context, row) != GLINT_OK)
             continue;
         for (uint32_t mask = GLINT_MASK_NONE; mask <= GLINT_MASK_BAND_BOTTOM_RIGHT; mask++)
-            for (int draw = 0; draw < 12; draw++) {
+            for (int draw = 0; draw < 48; draw++) {
                 struct glint_problem p;
                 struct glint_plan plan;
-                const int64_t m = draw == 0 ? 0 : rand_below(&r, draw < 4 ? 5 : 300),
-                              n = draw == 1 ? 0 : rand_below(&r, draw < 6 ? 300 : 700);
+                const bool few = draw % 4 == 2; /* keys, and a window of few */
+                int64_t m = draw == 0 ? 0
+                                      : rand_below(&r, draw < 4 ? 5
+                                                       : few    ? 70
+                                                                : 300),
+                        n = draw % 12 == 1 ? 0
+                                           : rand_below(&r, few        ? 3
+                                                            : draw < 6 ? 300
+                                                                       : 700);
+                if (draw % 12 == 7) /* whole tiles */
+                    n = (1 + rand_below(&r, 3)) * info.tile_n, m = (1 + rand_below(&r, 3)) * info.tile_m + rand_below(&r, 2);
                 glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1 + draw % 3, m, n, 6, 2, info.head_dim);
                 serve_cache(&p, &info);
                 p.mask = mask;
-                if (mask != GLINT_MASK_NONE)
-                    p.diagonal = diagonals[rand_below(&r, 8)];
+                const int64_t corners[] = {-m, n, 0};
+                if (mask != GLINT_MASK_NONE) /* anywhere, or beside a corner, where few queries see few keys */
+                    p.diagonal = few         ? rand_below(&r, 4) - 1
+                                 : draw < 12 ? diagonals[rand_below(&r, 8)]
+                                             : corners[draw % 3] + rand_below(&r, 9) - 4;
                 if (mask >= GLINT_MASK_BAND_TOP_LEFT) {
-                    p.window_left = windows[rand_below(&r, 6)];
-                    p.window_right = windows[rand_below(&r, 6)];
+                    p.window_left = windows[few ? 1 + rand_below(&r, 2) : rand_below(&r, 6)];
+                    p.window_right = windows[few ? 1 + rand_below(&r, 2) : rand_below(&r, 6)];
                 }
                 if (glint_plan_variant(context, &p, (enum glint_pass)info.pass, row, &plan) != GLINT_OK)
                     continue; /* of another mask */

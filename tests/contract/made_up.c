@@ -70,6 +70,8 @@ enum {
     }
 #define ROW(...) ROW_OF(GLINT_MATH_NATIVE, __VA_ARGS__)
 const struct glint_variant glint_variants[] = {
+    ROW("bwd_bf16_d40_band_softcap__cpu_x86_64_bf16_m64n96", GLINT_BACKWARD, GLINT_BF16, 0, BAND | CAP, 40, 64, 96,
+        GLINT_ISA_X86_64_BF16, 0, BACKWARD_TAKES), /* the first row is one that may not be taken */
     ROW("bwd_bf16_d40_band_softcap__cpu_x86_64_m64n96", GLINT_BACKWARD, GLINT_BF16, 0, BAND | CAP, 40, 64, 96, GLINT_ISA_X86_64, 0,
         BACKWARD_TAKES),
     ROW("bwd_bf16_d72_causal__cpu_x86_64_amx_m32n64", GLINT_BACKWARD, GLINT_BF16, 0, CAUSAL, 72, 32, 64, GLINT_ISA_X86_64_AMX, 0,

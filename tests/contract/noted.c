@@ -187,7 +187,7 @@ static void every_row(void)
 {
     for (uint32_t i = 0; i < glint_variants_count; i++)
         if (glint_variants[i].family == 0 && (glint_variants[i].takes & GLINT_TAKES_PAGES) != 0 &&
-            (i % 2 == 0 || (glint_variants[i].features & (GLINT_FEATURE_TREE | GLINT_FEATURE_INTERVALS)) != 0))
+            (i % 2 == 1 || (glint_variants[i].features & (GLINT_FEATURE_TREE | GLINT_FEATURE_INTERVALS)) != 0))
             of_row(i);
 }
 

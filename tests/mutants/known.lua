@@ -267,4 +267,26 @@ return {
   equivalent("lib/cpu/launch.c", "while (at < end && at >= before && !glint_cpu_tree_has(tree.bits + i * words, at - before))", "<", "<=",
     "behind the end nothing is seen, either", { number = 1 }),
   equivalent("gen/glint.lua", "os.exit(status, true)", "true", "false", "what is written is flushed before, and when the process ends"),
+  equivalent("lib/selftest.c", "double root = x > 1.0 ? x : 1.0;", "1.0", "2", "Newton's method begins higher, and has turns enough", { number = 2 }),
+  equivalent("lib/check_problem.c", 'return glint_refuse(fault, GLINT_REASON_SIZE, "lse", NULL, 0, INT64_MAX);',
+    'return glint_refuse(fault, GLINT_REASON_SIZE, "lse", NULL, 0, INT64_MAX);', ";", "O of as many rows is larger, and is refused before"),
+  equivalent("lib/cpu/geometry.c", "return false;", "return false;", ";", "what a split sequence leaves is less than twice O or dQ, which fits",
+    { after = "if (partials > 0 && __builtin_mul_overflow(rows, floats, &floats))" }),
+  { file = "lib/cpu/append.c", line = "break;", old = "break;", new = ";", class = "speed", why = "later sequences have no token of the body's",
+    after = "if (token >= end)" },
+  { file = "lib/cpu/merge.c", line =
+    "enum { PIECE = 64, BYTES_PER_BODY = 1 << 16 }; " ..
+    "/* floats that are worked on together; what is worth a body of its own */",
+    old = "1", new = "0", number = 1, class = "speed", why = "how many bodies share the rows" },
+  { file = "lib/cpu/launch.c", line = "if (task < work->first || task >= work->end)", old = "task < work->first || task >= work->end", new = "1",
+    class = "speed", why = "a sequence is looked for at each task" },
+  equivalent("lib/cuda/decode.c",
+    "const int64_t rows = p->page_rows > 0 ? p->page_rows : p->lengths == GLINT_LENGTHS_RAGGED ? p->rows_k : p->seqlen_k;", "0", "1",
+    "a page has 16 rows at least"),
+  { file = "lib/pool.c", line = "if (atomic_fetch_add_explicit(&pool->done, 1, memory_order_seq_cst) + 1 == count &&", old = "&&", new = "||",
+    class = "speed", why = "signals that nobody waits for, or who waits on" },
+  equivalent("gen/archs.lua", '{ name = "90a", block_kib = 227, sm_kib = 228, threads = 2048 }, -' ..
+    "- H100, H200, with wgmma and setmaxnreg", "2048",
+    "4096", "kernels of 90a alone are bounded by shared memory and registers"),
+  equivalent("gen/load.lua", "file:close()", "file:close()", "", "Lua closes it"),
 }
