@@ -5,8 +5,15 @@
 -- not there is an error, so a proof cannot be of code that has changed. Two more lines may follow the first one:
 -- `# cpp: OPTIONS` is for the preprocessor, and `# rte: no` leaves undefined behaviour out, where a contract says what
 -- is written and no more. Goals that no prover closes are those of EXPECTED, a line `NAME GOAL` each. Passed, with the
--- word SKIPPED, where the tools are not installed.
+-- word SKIPPED, where the tools are not installed. A shard of Bazel's takes its part of the contracts.
 local DIRECTORY = "tests/proofs"
+
+-- CVC4 is asked first, and both provers for what it leaves: most of the time of an easy goal goes into writing it down
+-- for a prover. Steps bound the first question, and not the clock of a busy machine.
+local PROVERS = { "-wp-prover cvc4 -wp-steps 32000", "-wp-prover z3,cvc4 -wp-steps 0" }
+
+local shards, shard = tonumber(os.getenv("TEST_TOTAL_SHARDS") or 1), tonumber(os.getenv("TEST_SHARD_INDEX") or 0)
+if os.getenv("TEST_SHARD_STATUS_FILE") then assert(io.open(os.getenv("TEST_SHARD_STATUS_FILE"), "w")):close() end
 
 local function read(command)
   local pipe <close> = assert(io.popen(command))
@@ -79,7 +86,7 @@ for _, line in ipairs(lines_of(arg[1])) do
   if line ~= "" and not line:find("^#") then expected[line] = true end
 end
 
-for i = 2, #arg do
+for i = 2 + shard, #arg, shards do
   local name, notes = arg[i]:match("([%w_]+)%.acsl$"), lines_of(arg[i])
   local source, functions = notes[1]:match("^# (%S+): (.+)$")
   local header = table.concat(notes, "\n", 1, 3)
@@ -88,34 +95,32 @@ for i = 2, #arg do
   local file = assert(io.open(copy, "w"))
   file:write(annotated(source, notes, arg[i], header:match("\n# c%+%+: ([^\n]+)")))
   file:close()
-  local began = os.time()
-  os.execute(("HOME=%s frama-c -machdep gcc_x86_64 -c11 -cpp-extra-args='-I. -include %s/fc.h %s' %s -warn-special-float none -rte-no-pointer-call -wp %s "
-    .. "-wp-fct %s -wp-prover z3,cvc4 -wp-timeout 60 -wp-par 2 >%s 2>&1"):format(work, DIRECTORY, options, copy, rte,
-    functions:gsub(" ", ","), log))
+  local began, asked = os.time(), {}
+  for k, provers in ipairs(PROVERS) do
+    asked[k] = ("-wp %s -wp-fct %s %s -wp-timeout 60 -wp-par 2"):format(rte, functions:gsub(" ", ","), provers)
+  end
+  os.execute(("HOME=%s frama-c -machdep gcc_x86_64 -c11 -cpp-extra-args='-I. -include %s/fc.h %s' %s -warn-special-float none -rte-no-pointer-call %s "
+    .. ">%s 2>&1"):format(work, DIRECTORY, options, copy, table.concat(asked, " -then "), log))
   local text = read("cat " .. log)
-  local proved, goals = text:match("Proved goals: +(%d+) / (%d+)")
-  if not proved or tonumber(goals) < 5 then
-    io.write(text)
-    error(name .. ": Frama-C proves nothing", 0)
+  local goals, named, proved, all = tonumber(text:match("Proved goals: +%d+ / (%d+)")), 0, 0, {}
+  for goal, said in text:gmatch("%[wp%] %[[^%]\n]*%] Goal typed_(%S+)([^\n]*)") do
+    all[goal] = all[goal] or said:find("^ : Valid") ~= nil
   end
-  local open = 0
-  for kind, goal in text:gmatch("%[wp%] %[(%a+)[^%]\n]*%] Goal typed_(%S+)") do
-    if kind == "Failed" or kind == "Timeout" or kind == "Unknown" then
-      local line = name .. " " .. goal
-      open = open + 1
-      if not expected[line] then
-        bad = true
-        print("open, and not in " .. arg[1] .. ": " .. line)
-      end
-      expected[line] = nil
+  for goal, closes in pairs(all) do
+    local line = name .. " " .. goal
+    named, proved = named + 1, proved + (closes and 1 or 0)
+    if not closes and not expected[line] then
+      bad = true
+      print("open, and not in " .. arg[1] .. ": " .. line)
     end
+    if not closes then expected[line] = nil end
   end
-  closed = closed + tonumber(proved)
-  print(("%s: %s of %s goals of %s, %d s"):format(name, proved, goals, functions, os.time() - began))
-  if open ~= goals - proved then
+  if not goals or goals < 5 or named ~= goals then
     io.write(text)
-    error(("%s: %d open goals, and the log names %d"):format(name, goals - proved, open), 0)
+    error(("%s: Frama-C has %s goals, and the log names %d"):format(name, goals or "no", named), 0)
   end
+  closed = closed + proved
+  print(("%s: %d of %d goals of %s, %d s"):format(name, proved, goals, functions, os.time() - began))
   for line in pairs(expected) do
     if line:find("^" .. name .. " ") then
       bad = true
