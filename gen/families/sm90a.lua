@@ -311,6 +311,9 @@ function sm90a.check(record, report)
   if payload(record) > math.min(registers, 255) - others then
     report("n", ("scores, weights and O are %d numbers a thread, which has %d registers"):format(payload(record), registers), "fewer keys")
   end
+  if record.capped and record.biased and record.head_dim > 128 and record.n > 80 then
+    report("n", "beyond head_dim 128 more keys spill up to 44 bytes beside a softcap and ALiBi", "80")
+  end
   -- A loader that reads intervals fits 32.
   if not short and record.producer_registers < (record.intervals and 32 or 24) then
     report("registers", ("leaves %d a thread that loads, of %d at the start"):format(record.producer_registers, share(record)), "fewer")

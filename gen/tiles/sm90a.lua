@@ -5,6 +5,7 @@
 -- elsewhere.
 local HALF = { "f16", "bf16" }
 local PLAIN, CAPPED = { "none" }, { "softcap" } -- a softcap takes some 16 registers more
+local NO_BIAS, ALIBI = { "none" }, { "alibi" }
 local NONE, CAUSAL, WINDOW, UNBOUNDED = { "none" }, { "causal" }, { "band" }, { "none", "causal" }
 local INTERVAL, TWO_SIDES, NO_WINDOW = { "interval" }, { "band", "interval" }, { "none", "causal", "interval" }
 
@@ -33,8 +34,11 @@ local data = {
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, masks = UNBOUNDED, softcaps = CAPPED },
     },
     [192] = {
-      { dtypes = HALF, m = 128, n = 112, turns = true, masks = { "none", "band", "interval" } },
-      { dtypes = HALF, m = 128, n = 96, turns = true, masks = CAUSAL, why = "ahead of 112 keys by 0 to 2 %" },
+      { dtypes = HALF, m = 128, n = 112, turns = true, masks = { "none", "band", "interval" }, biases = NO_BIAS },
+      { dtypes = HALF, m = 128, n = 112, turns = true, masks = { "none", "band", "interval" }, biases = ALIBI, softcaps = PLAIN },
+      { dtypes = HALF, m = 128, n = 96, turns = true, masks = CAUSAL, biases = NO_BIAS, why = "ahead of 112 keys by 0 to 2 %" },
+      { dtypes = HALF, m = 128, n = 96, turns = true, masks = CAUSAL, biases = ALIBI, softcaps = PLAIN, why = "as without ALiBi" },
+      { dtypes = HALF, m = 128, n = 80, turns = true, biases = ALIBI, softcaps = CAPPED, why = "96 and 112 keys spill up to 44 bytes" },
     },
     [256] = {
       { dtypes = HALF, m = 128, n = 64, turns = true },

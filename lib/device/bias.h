@@ -362,22 +362,6 @@ GLINT_DEVICE void add_bias(float (&s)[ROWS][COLUMNS][4], const Bias &bias, const
                 s[rt][nt][e] = fmaf(s[rt][nt][e], scale, bias_of(tile, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1)));
 }
 
-/* Adds it to a warpgroup's accumulator. This thread's first score is of `query` and `key`. */
-template <int n> GLINT_DEVICE void add_bias(float (&)[n], const struct no_bias &, const struct glint_gpu_shape &, int32_t, int32_t)
-{
-}
-
-template <class Bias, int n>
-GLINT_DEVICE void add_bias(float (&s)[n], const Bias &bias, const struct glint_gpu_shape &shape, int32_t query, int32_t key)
-{
-    const auto tile = tile_of(bias, query, key);
-    const float scale = fabsf(shape.softmax_scale);
-
-#pragma unroll
-    for (int i = 0; i < n; ++i)
-        s[i] = fmaf(s[i], scale, bias_of(tile, i / 2 % 2 * 8, i / 4 * 8 + i % 2));
-}
-
 /* Backward: the exponent of a weight, of a score that lies so many queries and keys from the tile's. */
 GLINT_DEVICE float exponent_of(float s, const struct glint_gpu_shape &shape, float lse, const struct no_bias &, const int,
                                const int)

@@ -196,6 +196,14 @@ template <class Element, int n> GLINT_DEVICE void pack_weights(uint32_t (&a)[n /
         a[i] = Element::pack(s[2 * i], s[2 * i + 1]);
 }
 
+template <int n> GLINT_DEVICE void clear_weights(uint32_t (&a)[n])
+{
+#pragma unroll
+    for (int i = 0; i < n; ++i)
+        a[i] = 0;
+    wgmma_hold(a, n);
+}
+
 /* An accumulator as the fragments of mask.h: rows of the thread's warp by columns. */
 template <int n> using fragments = float[1][n / 4][4];
 

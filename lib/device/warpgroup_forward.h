@@ -3,13 +3,12 @@
 #ifndef GLINT_DEVICE_WARPGROUP_FORWARD_H
 #define GLINT_DEVICE_WARPGROUP_FORWARD_H
 
-#include "lib/device/bias.h"
 #include "lib/device/intervals.h"
-#include "lib/device/row_softmax.h"
 #include "lib/device/score.h"
 #include "lib/device/sequences.h"
 #include "lib/device/softmax.h"
 #include "lib/device/warpgroup.h"
+#include "lib/device/warpgroup_bias.h"
 
 enum { MAP_Q, MAP_K, MAP_V }; /* in the order of the kernel's descriptor */
 
@@ -209,10 +208,11 @@ GLINT_DEVICE void add_special(float (&o)[n], const struct glint_gpu_call &t, con
 
 /* O / sum and the logarithms of the sums go to memory, of rows before seqlen_q. The head's sink, if there are sinks, is
  * in the sum. sees(query): whether it sees a key. */
-template <class Element, int below, class Bias, int n, class Band, class sees_t>
+template <class Element, int below_, class Bias, int n, class Band, class sees_t>
 GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, const struct glint_gpu_call &t,
                                const struct tile_work<Band> &work, int32_t query0, int32_t seqlen_q, const sees_t &sees)
 {
+    constexpr int below = Bias::NONE ? below_ : 0; /* a reference has it */
     const int32_t row0 = query0 + own_query();
 
 #pragma unroll

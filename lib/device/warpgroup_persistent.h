@@ -492,12 +492,12 @@ template <class Variant> struct persistent_kernel {
     template <class Tiles> GLINT_DEVICE void attend(const struct glint_gpu_forward_maps &p, uint32_t shared, uint32_t w)
     {
         const struct glint_gpu_shape &shape = p.base.shape;
-        const float scale = exponent_scale<bias_t>(shape);
+        const float scale = exponent_scale<no_bias>(shape);
         const bool first_lane = lane_index() == 0;
         struct ring q = {0, 0}, k = {0, 0}, v = {0, 0}, t = {0, 0};
         work_t work;
         struct softmax_rows rows;
-        bias_t bias; /* of the tile's head */
+        struct alibi_line line; /* of the tile's head, if there is a bias */
         float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
         uint32_t weights[TILE_N / 4];
         struct own_blocks own = {0, 0}; /* .last: whose weights are made and not yet used */
@@ -517,6 +517,7 @@ template <class Variant> struct persistent_kernel {
         auto mask = [&]() { return Tiles::mask(p.base, shared, t); };
         bool more = go_on();
         bool begun = false; /* the tile's first scores and weights are made */
+        bool faded = false; /* a block's weights are all 0 */
 
 #pragma unroll
         for (int i = 0; i < HEAD_DIM / 2; ++i)
@@ -576,13 +577,20 @@ template <class Variant> struct persistent_kernel {
                 mbarrier_arrive(query_ring::empty(shared, q));
             ring_advance<Q_SLOTS>(q);
         };
-        /* The weights of a block from its scores; true if what was summed before is to be rescaled. */
-        auto soften = [&](int32_t of_block) {
+        /* The weights of a block from its scores, unless they have faded; true if what was summed before is to be
+         * rescaled. */
+        auto soften = [&](int32_t of_block, auto which) {
             float shift[2];
 
             change_scores(s, score_t::of(p.base));
-            add_bias(s, bias, shape, query_of(work) + own_query(), of_block * TILE_N + 2 * (int32_t)(lane_index() & 3));
             hide_scores<TILE_N>(s, work, mask, query_of(work), of_block);
+            if constexpr (!bias_t::NONE) {
+                const enum softened how =
+                    soften_block<TILE_N, BELOW, decltype(which)>(rows, s, line, of_block * TILE_N, factor, scale);
+
+                faded = how == FADED;
+                return how == GROWN;
+            }
             const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
             make_weights<TILE_N>(rows, s, shift, scale);
             return grown;
@@ -625,7 +633,8 @@ template <class Variant> struct persistent_kernel {
             if constexpr (!bias_t::NONE) {
                 const int32_t first_q = Tiles::first_query(shared, t);
 
-                bias = bias_t::at(p.base, work.head_q, {mask().seqlen_q - first_q, mask().seqlen_k, 0, 0}, first_q);
+                line = line_of(bias_t::at(p.base, work.head_q, {mask().seqlen_q - first_q, mask().seqlen_k, 0, 0}, first_q), mask(),
+                               query_of(work), TILE_N);
             }
         };
         /* A tile's first scores, with nothing to overlap them. */
@@ -641,7 +650,7 @@ template <class Variant> struct persistent_kernel {
             begin_scores();
             wgmma_wait<0>();
             have_scores(own.last);
-            soften(own.last);
+            soften(own.last, first_block());
             pack_weights<element>(weights, s);
         };
         while (more) {
@@ -662,7 +671,13 @@ template <class Variant> struct persistent_kernel {
                 pass_turn();
                 wgmma_wait<1>();
                 have_scores(own.last - 1);
-                const bool grown = soften(own.last - 1);
+                const bool grown = soften(own.last - 1, later_block());
+                if (!bias_t::NONE && faded) {
+                    wgmma_wait<0>();
+                    have_values(work, own.last);
+                    clear_weights(weights);
+                    continue;
+                }
                 wgmma_wait<0>();
                 have_values(work, own.last);
                 pack_weights<element>(weights, s); /* before the branch: made in the gaps between exponentials */
@@ -722,7 +737,7 @@ template <class Variant> struct persistent_kernel {
                 pass_turn();
                 wgmma_wait<1>();
                 have_scores(own.last);
-                soften(own.last);
+                soften(own.last, first_block());
                 wgmma_wait<0>();
                 have_values(done, done_block);
                 pack_weights<element>(weights, s);

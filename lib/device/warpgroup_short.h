@@ -109,7 +109,7 @@ template <class Variant> struct short_kernel {
     template <class Tiles> GLINT_DEVICE void run(const struct glint_gpu_forward_maps &p, uint32_t)
     {
         const struct glint_gpu_shape &shape = p.base.shape;
-        const float scale = exponent_scale<bias_t>(shape);
+        const float scale = exponent_scale<no_bias>(shape);
         const uint32_t shared = shared_base();
         const bool loads = thread_index() == 0;
         /* of the block whose values are added next; the following keys are a stage further */
@@ -129,8 +129,14 @@ template <class Variant> struct short_kernel {
                                     thread_index(), THREADS);
             return;
         }
-        const int32_t head_kv = work.head_q / shape.group, first_q = Tiles::first_query(shared);
-        const bias_t bias = bias_t::at(p.base, work.head_q, {mask.seqlen_q - first_q, mask.seqlen_k, 0, 0}, first_q);
+        const int32_t head_kv = work.head_q / shape.group;
+        struct alibi_line line;
+        if constexpr (!bias_t::NONE) {
+            const int32_t first_q = Tiles::first_query(shared);
+
+            line = line_of(bias_t::at(p.base, work.head_q, {mask.seqlen_q - first_q, mask.seqlen_k, 0, 0}, first_q), mask,
+                           work.query0, TILE_N);
+        }
         /* The map of no keys has a row, of Q: what comes from behind it are zeros. */
         const int32_t beyond = !mask_t::RIGHT && !Tiles::READS && shape.seqlen_k == 0;
         int32_t block = work.last;
@@ -173,14 +179,22 @@ template <class Variant> struct short_kernel {
             wgmma_hold(o, HEAD_DIM / 2);
             wgmma_hold(weights, TILE_N / 4);
         };
-        /* The weights of a block from its scores; true if what was summed before is to be rescaled. */
-        auto soften = [&](int32_t of_block) {
+        /* The weights of a block from its scores, unless they have faded: all are 0. True if what was summed before
+         * is to be rescaled. */
+        bool faded = false;
+        auto soften = [&](int32_t of_block, auto which) {
             float shift[2];
 
             change_scores(s, score_t::of(p.base));
-            add_bias(s, bias, shape, work.query0 + own_query(), of_block * TILE_N + 2 * (int32_t)(lane_index() & 3));
             hide_scores<TILE_N>(
                 s, work, [&]() { return mask; }, work.query0, of_block);
+            if constexpr (!bias_t::NONE) {
+                const enum softened how =
+                    soften_block<TILE_N, BELOW, decltype(which)>(rows, s, line, of_block * TILE_N, factor, scale);
+
+                faded = how == FADED;
+                return how == GROWN;
+            }
             const bool grown = follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale);
             make_weights<TILE_N>(rows, s, shift, scale);
             return grown;
@@ -218,7 +232,7 @@ template <class Variant> struct short_kernel {
         begin_scores(ring);
         wgmma_wait<0>();
         wgmma_hold(s, TILE_N / 2);
-        soften(block);
+        soften(block, first_block());
         pack_weights<element>(weights, s);
         block_sync();
         load_keys(block - STAGES, 0);
@@ -235,12 +249,15 @@ template <class Variant> struct short_kernel {
             begin_weights_by_rows<element, key_tile>(o, weights, wait_values(block), add);
             wgmma_wait<1>();
             wgmma_hold(s, TILE_N / 2);
-            const bool grown = soften(block - 1);
+            const bool grown = soften(block - 1, later_block());
             wgmma_wait<0>();
             wgmma_hold(o, HEAD_DIM / 2);
             wgmma_hold(weights, TILE_N / 4);
-            pack_weights<element>(weights, s); /* before any branch: made in the gaps between exponentials */
-            block_sync();                      /* nobody reads these keys and values any more */
+            if (faded)
+                clear_weights(weights);
+            else
+                pack_weights<element>(weights, s); /* before any branch: made in the gaps between exponentials */
+            block_sync();                          /* nobody reads these keys and values any more */
             load_keys(block - 1 - STAGES, next.stage);
             load_values(block - STAGES, ring.stage);
             ring = next;

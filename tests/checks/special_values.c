@@ -743,6 +743,11 @@ void later_special_values_checks(struct check_list *list, const struct subject *
     }
     if (subject_alibi(subject))
         checks_add(list, special_slope, &alibi, "special/slope");
+    /* NaN so far away that a kernel may leave weights out. */
+    struct shape far = {.batch = 1, .heads_q = 5, .heads_kv = 1, .seqlen_q = 3, .seqlen_k = 5003, .alibi = SLOPES, .detail = K};
+    far.mask = s.mask;
+    if (subject_alibi(subject) && subject->info.isa == GLINT_ISA_ANY)
+        checks_add(list, nan_in, &far, "special/alibi_far_nan_in_K");
 }
 
 static bool sees_key(const struct experiment *e, int64_t query, int64_t key)

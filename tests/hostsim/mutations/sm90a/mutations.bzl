@@ -1,5 +1,5 @@
 """The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there. fwd is a persistent forward kernel with turns and a
-counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; alibi and alibi_short with ALiBi, and one more kernel for ragged sequences; short one that loads for itself,
+counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; alibi and alibi_short with ALiBi, and one more kernel for ragged sequences, alibi_full without a mask; short one that loads for itself,
 full_short the same without a mask; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one
 dK; bwd_window the fused backward of 128 with windows, split_window split with windows; lengths the same as window with one more kernel that reads
 lengths, ragged a causal one with one more for ragged sequences; step a server's step, step_window the same with windows and a softcap; sequences the fused backward of 128 without a mask, with one more kernel for both,
@@ -290,10 +290,18 @@ _ALIBI_RAGGED = ["alibi/ragged_top_left"]
 
 _ALIBI = [
     _fault("alibi", "alibi_of_the_key_head", "whose slope it is", "bias_t::at(p.base, work.head_q, {mask().seqlen_q - first_q, mask().seqlen_k, 0, 0}, first_q)", "bias_t::at(p.base, work.head_q / p.base.shape.group, {mask().seqlen_q - first_q, mask().seqlen_k, 0, 0}, first_q)", _ANSWER, _ALIBI_CASES),
-    _fault("alibi", "alibi_of_a_warps_first_query", "where a thread's queries are", "query_of(work) + own_query()", "query_of(work)", _ANSWER, _ALIBI_CASES),
-    _fault("alibi", "alibi_of_the_first_block", "where a block's keys are", "of_block * TILE_N + 2 * (int32_t)(lane_index() & 3)", "2 * (int32_t)(lane_index() & 3)", _ANSWER, _ALIBI_CASES),
-    _fault("alibi", "alibi_of_the_other_half", "a thread's two queries", "s[i] = fmaf(s[i], scale, bias_of(tile, i / 2 % 2 * 8, i / 4 * 8 + i % 2));", "s[i] = fmaf(s[i], scale, bias_of(tile, 8 - i / 2 % 2 * 8, i / 4 * 8 + i % 2));", _ANSWER, _ALIBI_CASES),
-    _fault("alibi", "alibi_without_the_scale", "scores with a bias are in natural units", "s[i] = fmaf(s[i], scale, bias_of(tile, i / 2 % 2 * 8, i / 4 * 8 + i % 2));", "s[i] = fmaf(s[i], 1.0f, bias_of(tile, i / 2 % 2 * 8, i / 4 * 8 + i % 2));", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_of_a_warps_first_query", "where a thread's queries are", "thread / 32 * 16 + thread % 32 / 4 + 8 * half", "thread / 32 * 16 + 8 * half", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_of_a_warpgroups_first_query", "where they are in a plain block", "(uint32_t)before + thread_index() % 128 / 32 * 16 + lane_index() / 4", "(uint32_t)before", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_of_the_first_block", "where a block's keys are", "line, of_block * TILE_N, factor", "line, 0, factor", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_of_the_other_half", "a thread's two queries", "(float)(own + 8 * half - 2 * (int32_t)(lane_index() & 3))", "(float)(own + 8 - 8 * half - 2 * (int32_t)(lane_index() & 3))", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_of_a_quads_first_key", "a thread's first key", "(float)(ahead - column)", "(float)(ahead)", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_without_the_scale", "exponents of a plain block", "s[i] = fmaf(s[i], scale, fmaf((float)(i / 4 * 8 + i % 2), rise, shift[i / 2 % 2]));", "s[i] = fmaf(s[i], 1.0f, fmaf((float)(i / 4 * 8 + i % 2), rise, shift[i / 2 % 2]));", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_references_stay", "a row whose exponents go beyond its reference", "followed = warp_any(!(bound <= (float)(12 - below)));", "followed = false;", _ANSWER, ["accuracy/falling", "special/logits_*"]),
+    _fault("alibi", "alibi_faded_too_soon", "weights that are left out are 0", "bound < -127.0f", "bound < 0.0f", _ANSWER, _ALIBI_CASES),
+    _fault("alibi", "alibi_nan_fades", "NaN far away", "largest = max(largest, (int32_t)bits_of(s[i]));", "largest = max(largest, (int32_t)bits_of(fmaxf(s[i], 0.0f)));", _ANSWER, ["special/alibi_far_nan_in_K"]),
+    _fault("alibi_full", "alibi_not_mirrored", "keys behind a query's place", "fminf(key, mirror - key)", "key", _ANSWER, _ALIBI_CASES),
+    _fault("alibi_full", "alibi_rises_behind", "blocks of keys behind all places", "before < -62 ? line.behind : line.rise", "line.rise", _ANSWER, ["accuracy/alibi_blind_rows"]),
+    _fault("alibi_full", "alibi_sums_not_rescaled", "sums when a reference has grown", "rows.sum[half] *= factor[half];", "rows.sum[half] *= 1.0f;", _ANSWER, ["accuracy/alibi_blind_rows", "accuracy/falling"], count = 3),
     _fault("alibi", "alibi_lse_scaled_twice", "LSE of scores in natural units", "log_sum<below>(rows.max[half], sum, natural_scale<Bias>(t.shape))", "log_sum<below>(rows.max[half], sum, t.shape.softmax_scale)", _ANSWER, _ALIBI_CASES),
     _fault("alibi", "alibi_sink_beside_scaled_maxima", "a sink beside scores in natural units", "add_sink<below>(inverse, lse, rows.max[half], sum, natural_scale<Bias>(t.shape), ld_global_f32(t.sinks + work.head_q));", "add_sink<below>(inverse, lse, rows.max[half], sum, t.shape.softmax_scale, ld_global_f32(t.sinks + work.head_q));", _ANSWER, ["accuracy/alibi_top_left"]),
     _fault("alibi", "alibi_of_queries_in_the_tensor", "the position of a ragged sequence's queries", "(int32_t)offset - first_q", "(int32_t)offset", _ANSWER, _ALIBI_RAGGED),
