@@ -84,14 +84,8 @@ static void every_pair(void)
                 struct glint_problem p;
                 struct glint_plan plan;
                 const bool few = draw % 4 == 2; /* keys, and a window of few */
-                int64_t m = draw == 0 ? 0
-                                      : rand_below(&r, draw < 4 ? 5
-                                                       : few    ? 70
-                                                                : 300),
-                        n = draw % 12 == 1 ? 0
-                                           : rand_below(&r, few        ? 3
-                                                            : draw < 6 ? 300
-                                                                       : 700);
+                const int64_t queries = draw < 4 ? 5 : few ? 70 : 300, keys = few ? 3 : draw < 6 ? 300 : 700;
+                int64_t m = draw == 0 ? 0 : rand_below(&r, queries), n = draw % 12 == 1 ? 0 : rand_below(&r, keys);
                 if (draw % 12 == 7) /* whole tiles */
                     n = (1 + rand_below(&r, 3)) * info.tile_n, m = (1 + rand_below(&r, 3)) * info.tile_m + rand_below(&r, 2);
                 glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 1 + draw % 3, m, n, 6, 2, info.head_dim);
@@ -104,7 +98,7 @@ static void every_pair(void)
                                              : corners[draw % 3] + rand_below(&r, 9) - 4;
                 if (mask >= GLINT_MASK_BAND_TOP_LEFT) {
                     p.window_left = windows[few ? 1 + rand_below(&r, 2) : rand_below(&r, 6)];
-                    p.window_right = windows[few ? 1 + rand_below(&r, 2) : rand_below(&r, 6)];
+                    p.window_right = windows[rand_below(&r, few ? 3 : 6)];
                 }
                 if (glint_plan_variant(context, &p, (enum glint_pass)info.pass, row, &plan) != GLINT_OK)
                     continue; /* of another mask */
