@@ -13,14 +13,6 @@ local MOST_VARIANTS = 10000 -- a spec of more is a mistake, not a wish
 
 local expand = {}
 
-local function contains(list, value)
-  if list == nil then return true end
-  for _, entry in ipairs(list) do
-    if entry == value then return true end
-  end
-  return false
-end
-
 -- What a family computes: every combination of the spec's values that the family does not narrow away, a key each.
 local function keys_of(spec, config, family)
   local keys = { {} }
@@ -126,7 +118,7 @@ local function rule_matches(rule, candidate)
   for field, want in pairs(rule) do
     if field ~= "reason" and field ~= "set" then
       local have = candidate[field]
-      if type(want) == "table" and not contains(want, have) or type(want) ~= "table" and want ~= have then return false end
+      if type(want) == "table" and not text.contains(want, have) or type(want) ~= "table" and want ~= have then return false end
     end
   end
   return true

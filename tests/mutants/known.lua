@@ -292,4 +292,6 @@ return {
   equivalent("lib/cuda/launch.c", "for (uint32_t i = 0; i < kernel->launch_count; i++)", "<", "<=",
     "behind twelve launches that are left out is the shape; nothing is cleared for such a row, nor launched", { within = "has_blocks" }),
   equivalent("lib/cpu/merge.c", "return s == 1.0f ? m : m + glint_log(glint_splat(s))[0];", "0", "1", "all lanes are the same", { number = 2 }),
+  equivalent("lib/cpu/append.c", "const int64_t last = token + s.rows < end ? s.rows : end - token;", "<", "<=",
+    "of two equal numbers either is taken"),
 }

@@ -53,8 +53,9 @@ local BESIDE = { ["<"] = "<=", ["<="] = "<", [">"] = ">=", [">="] = ">" }
 local function bare(words) return (words:gsub("%(u?int%d+_t%)", ""):gsub("%s", "")) end
 local function either(m, text)
   if m.operator ~= "relation" or BESIDE[m.old] ~= m.new then return nil end
-  local left = text:sub(1, m.first - 1):match("([%w_.>%[%]-]+) $")
-  local right, one, other = text:sub(m.last + 1):match("^ ([%w_.>%[%]-]+)%s+%? ([%w_.>%[%]()-]+)%s+: ([%w_.>%[%]()-]+)[;,) ]")
+  local head = text:sub(1, m.first - 1)
+  local left = head:match("[=(,?:&|]%s+([%w_.>%[%]-]+) $") or head:match("%(([%w_.>%[%]-]+) $") or head:match("return%s+([%w_.>%[%]-]+) $")
+  local right, one, other = text:sub(m.last + 1):match("^ ([%w_.>%[%]-]+)%s+%? ([%w_.>%[%]()-]+)%s+: ([%w_.>%[%]()-]+)[;,]")
   if not (left and right) then return nil end
   one, other = bare(one):gsub("%)+$", ""), bare(other):gsub("%)+$", "")
   if not ((one == left and other == right) or (one == right and other == left)) then return nil end
