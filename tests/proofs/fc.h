@@ -59,6 +59,7 @@ _Bool fc_add(FC_NUMBER a, FC_NUMBER b, FC_NUMBER *result);
 int fc_ctz(unsigned long x);
 
 #define __builtin_ctzll(x) fc_ctz(x)
+#define __builtin_ctz(x) fc_ctz(x)
 
 #ifdef FC_PLAN /* a plan is cleared, and takes a backend's words, byte by byte: which bytes says its type here */
 #include "lib/glint.h"

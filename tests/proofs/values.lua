@@ -1,4 +1,4 @@
--- Undefined behaviour in what the host does with any values, by Frama-C's Eva: lua values.lua ALARMS.TXT.
+-- Undefined behaviour in what the host does with any values, by Frama-C's Eva: lua values.lua ALARMS.TXT HARNESS...
 --
 -- A harness in values/ begins with any values of a problem, a plan or a refusal, and calls the library's own code with
 -- a table that has a row of each kind (values/table.lua). Eva reckons with sets of values, and raises an alarm where
@@ -9,6 +9,9 @@
 local DIRECTORY = "tests/proofs/values"
 local CORE = "lib/sentences.c lib/axes.c lib/status.c lib/choose.c lib/check_problem.c lib/table.c lib/cpu/backend.c lib/cpu/isa.c "
   .. "lib/cuda/backend.c lib/cuda/launch.c lib/cuda/policy.c lib/cuda/sm80.c lib/cuda/sm90a.c lib/cuda/step.c lib/cuda/decode.c lib/cuda/tensor_map.c"
+local TASKS = "-eva-precision 0 -eva-slevel 20 -eva-auto-loop-unroll 3 -eva-use-spec glint_cpu_place_of "
+  .. "-eva-split-return-function glint_cpu_geometry:0,glint_cpu_plan:0,lay_out_workspace:0,lay_out_scratch:0,count_tasks:0 "
+  .. "-eva-slevel-function has_bad_page:1,read_lengths:400,run_phase:60"
 -- Name, options of the preprocessor, files besides, options of Eva, the fewest functions that it looks at.
 local HARNESSES = {
   { "refusals", "", "lib/explain.c", "-eva-precision 3 -eva-slevel 200 -eva-slevel-function glint_put_refusal:3000,main:400,begins:30", 45 },
@@ -26,8 +29,10 @@ end
 local shards, shard = tonumber(os.getenv("TEST_TOTAL_SHARDS") or 1), tonumber(os.getenv("TEST_SHARD_INDEX") or 0)
 if os.getenv("TEST_SHARD_STATUS_FILE") then assert(io.open(os.getenv("TEST_SHARD_STATUS_FILE"), "w")):close() end
 assert(shards <= 2, "there are two shards at most")
+local wanted = {}
+for i = 2, #arg do wanted[arg[i]] = true end
 local function is_here(name)
-  return shards == 1 or (name == "calls") == (shard == 1)
+  return wanted[name] and (shards == 1 or (name == "calls") == (shard == 1))
 end
 
 if not os.execute("command -v frama-c >/dev/null") then
@@ -46,10 +51,12 @@ for line in io.lines(work .. "/table.c") do
     row = row + 1
     if line:find("__sm", 1, true) then
       HARNESSES[#HARNESSES + 1] = { "launches", ("-DCUDA -DROW=%d"):format(row), "", "-eva-precision 1 -eva-slevel 20", 50 }
+    elseif line:find('"fwd_bf16_d64', 1, true) then
+      HARNESSES[#HARNESSES + 1] = { "tasks", ("-DROW=%d"):format(row), "lib/cpu/backend.c lib/cpu/isa.c lib/axes.c", TASKS, 45 }
     end
   end
 end
-assert(#HARNESSES == 4 + 9, "the table has other rows")
+assert(#HARNESSES == 4 + 9 + 1, "the table has other rows")
 
 local lines_of = {}
 local function line(path, number)
@@ -67,10 +74,10 @@ end
 
 local function run(harness)
   local name, define, files, options, least = table.unpack(harness)
-  local log, began = ("%s/%s.log"):format(work, name), os.time()
+  local log, core, began = ("%s/%s.log"):format(work, name), name == "tasks" and "" or CORE, os.time()
   os.execute(("HOME=%s frama-c -machdep gcc_x86_64 -c11 -cpp-extra-args=\"-I. -I%s -I$(frama-c -print-share-path)/libc -include tests/proofs/fc.h "
     .. "-include %s/text.h %s\" %s/%s.c %s %s %s/table.c -eva -warn-special-float none -eva-domains equality,symbolic-locations "
-    .. "-eva-msg-key=-initial-state,-final-states %s >%s 2>&1"):format(work, DIRECTORY, DIRECTORY, define, DIRECTORY, name, files, CORE, work, options, log))
+    .. "-eva-msg-key=-initial-state,-final-states %s >%s 2>&1"):format(work, DIRECTORY, DIRECTORY, define, DIRECTORY, name, files, core, work, options, log))
   local text = read("cat " .. log)
   local functions = tonumber(text:match("(%d+) functions analyzed"))
   if not text:find("[eva] done for function main", 1, true) or not functions or functions < least or text:find("Neither code nor", 1, true) then
