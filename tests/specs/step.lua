@@ -29,7 +29,6 @@ return {
     { dtype = "f16", kv_dtype = { "i8", "e4m3" }, reason = "K and V of 8 bits are widened to bf16" },
     { family = "sm90a", mask = { "interval", "tree" }, kv_dtype = { "i8", "e4m3" }, reason = "a step over 8 bits has no kernel for them" },
     { family = "sm90a", mask = "none", head_dim = { 80, 256 }, reason = "64 has it, and the rows with a window have what is theirs" },
-    { family = "sm90a", mask = "causal", head_dim = 80, reason = "256 and 64 have it" },
     { mask = "none", kv_dtype = { "i8", "e4m3" }, reason = "the causal rows do more" },
     { mask = { "interval", "tree" }, head_dim = { 40, 80 }, reason = "64 has them" },
     { family = "sm90a", mask = { "interval", "tree" }, head_dim = 256, reason = "kernels would spill registers" },
