@@ -19,7 +19,9 @@ function batch.read(path)
     content, why = file:read("a")
     file:close()
   end
-  if not content then return nil, ("%s: cannot be read: %s; give a file with a line for each output"):format(path, (why:gsub("^.*: ", ""))) end
+  if not content then
+    return nil, ("%s: cannot be read: %s; give a file with a line for each output"):format(path, (why:gsub("^.*: ", "")))
+  end
   local wanted, number = {}, 0
   for line in content:gmatch("([^\n]*)\n?") do
     number = number + 1

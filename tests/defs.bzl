@@ -70,8 +70,8 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
     names = {variant["name"]: True for variant in variants}
     shares = _shares(variants, len(variants))
     ptx_shares = _shares(variants, 3)  # few of a kind have a test of their PTX
-    spec = {"spec": kwargs["spec"]} if "spec" in kwargs else {}
-    test_tables("tables", {variant["name"] + "__table": _linked(variant, variants) for variant in variants}, **spec)
+    linked = {variant["name"]: _linked(variant, variants) for variant in variants}
+    test_tables("tables", {name + "__table": linked[name] for name in linked}, kwargs.get("spec", "@glint_spec//:spec"))
     for variant in variants:
         name = variant["name"]
         table = name + "__table"
@@ -81,7 +81,7 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
             tags = ["manual"],
             target_compatible_with = runs(variant),
             table = table,
-            variants = _linked(variant, variants),
+            variants = linked[name],
             **kwargs
         )
         glint_cc_test(
@@ -99,11 +99,11 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
         if variant["family"] != "cpu":
             formats = ["--formats"] if _formats(variant, names) else []
             only = formats + shares.get(name, [])
-            simulated_variant_test(variant, _linked(variant, variants), only, simulated = simulated, table = table, **kwargs)
+            simulated_variant_test(variant, linked[name], only, simulated = simulated, table = table, **kwargs)
             suites.setdefault("hostsim", []).append(name + "__hostsim")
             suites.setdefault("ptx", []).extend(ptx_variant_tests(
                 variant,
-                _linked(variant, variants),
+                linked[name],
                 ptx,
                 only = formats or ptx_shares.get(name, []),
                 simulated = simulated,

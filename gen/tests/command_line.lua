@@ -29,8 +29,8 @@ runs("an unknown option", { "list", "--sepc", spec }, 2, 'unknown option "--sepc
 runs("a short option", { "list", "-x" }, 2, 'unknown option "-x"')
 runs("another command's option", { "check", "--format", "json" }, 2, "unknown option")
 runs("an option without its value", { "list", "--spec" }, 2, "--spec needs a value")
-for _, words in ipairs({ "list --spec", "list --out", "list --format", "list --arch", "list --variant", "emit --spec", "emit --out", "emit --arch",
-  "emit --variant", "check --spec", "check --out", "explain --spec", "explain --out" }) do
+for _, words in ipairs({ "list --spec", "list --out", "list --format", "list --arch", "list --variant", "emit --spec", "emit --out",
+  "emit --arch", "emit --variant", "check --spec", "check --out", "explain --spec", "explain --out" }) do
   local command, option = words:match("(%S+) (%S+)")
   runs(words .. " without its value", { command, option }, 2, option .. " needs a value: ")
 end
@@ -44,7 +44,8 @@ runs("emit of nothing", { "emit", "--spec", spec }, 2, "--variant NAME", "--tabl
 runs("emit of two kernels", { "emit", "--variant", "a", "--variant", "b" }, 2, "one --variant at a time")
 runs("emit of a kernel for an architecture", { "emit", "--variant", "a", "--arch", "x86_64" }, 2, "--arch is for --table")
 for _, words in ipairs({ { "--variant", "a" }, { "--table" }, { "--arch", "x86_64" }, { "--out", "a" } }) do
-  runs("emit of outputs and " .. words[1], { "emit", "--outputs", "a", table.unpack(words) }, 2, "--outputs FILE says all of what is emitted")
+  runs("emit of outputs and " .. words[1], { "emit", "--outputs", "a", table.unpack(words) }, 2,
+    "--outputs FILE says all of what is emitted")
 end
 runs("explain of nothing", { "explain" }, 2, "give one variant's NAME")
 runs("explain of two", { "explain", "a", "b" }, 2, "give one variant's NAME")

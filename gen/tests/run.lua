@@ -4,8 +4,8 @@ local here = arg[0]:match("^(.*)/[^/]*$") or "."
 local root = here == "gen/tests" and "." or here:match("^(.*)/gen/tests$") or here .. "/../.."
 package.path = root .. "/?.lua"
 
-local SUITES = { "parse", "spec_errors", "limits", "expand", "drawn", "values", "walks", "holes", "axes", "takes", "tiles", "list", "template",
-  "emit", "explain", "command_line", "gpu", "sm80", "sm90a", "lists" }
+local SUITES = { "parse", "spec_errors", "limits", "expand", "drawn", "values", "walks", "holes", "axes", "takes", "tiles", "list",
+  "template", "emit", "explain", "command_line", "gpu", "sm80", "sm90a", "lists" }
 
 local harness = require("gen.tests.harness")
 harness.root = root

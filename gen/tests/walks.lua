@@ -25,8 +25,9 @@ local function said(source)
   local ok, loaded, why = pcall(records_of, file)
   harness.yes(ok, ("%s, of\n%s"):format(loaded, source))
   if not loaded then return nameless(why) end
-  return nameless(table.concat({ emit.table(loaded.records, "spec"), list.json(loaded.records), list.bzl(loaded.records, "spec"), list.table(loaded.records),
-    takes.matrix(loaded.records), explain.summary(loaded), (explain.variant(loaded, loaded.records[1].name)) }, "\n"))
+  local records = loaded.records
+  return nameless(table.concat({ emit.table(records, "spec"), list.json(records), list.bzl(records, "spec"), list.table(records),
+    takes.matrix(records), explain.summary(loaded), (explain.variant(loaded, records[1].name)) }, "\n"))
 end
 
 local texts, order = {}, {}
@@ -61,7 +62,8 @@ end
 
 local TARGETS = { cpu = 'isas = { "x86_64_v3" }', sm80 = "archs = { 80 }", sm90a = 'archs = { "90a" }' }
 local TILES = { cpu = { fwd = "m = 64, n = 96", bwd = "m = 64, n = 96", dec = "m = 32, n = 256" },
-  sm80 = { fwd = "m = 64, n = 64", bwd = "m = 64, n = 64", dec = "m = 8, n = 64" }, sm90a = { fwd = "m = 128, n = 128", bwd = "m = 128, n = 128" } }
+  sm80 = { fwd = "m = 64, n = 64", bwd = "m = 64, n = 64", dec = "m = 8, n = 64" },
+  sm90a = { fwd = "m = 128, n = 128", bwd = "m = 128, n = 128" } }
 
 -- `of`: what is added to each place.
 local function spec(family, pass, of)
@@ -83,8 +85,8 @@ local PLACES = { "top", "family", "tiles", "set_of_tiles", "tile", "exclude", "o
 
 harness.case("each field in each place", function()
   for _, family in ipairs(registry.names) do
-    local made, fields = registry.get(family), { nonsense = "1", m = "64", reason = '"because"', family = '"cpu"', families = "{}", exclude = "{}",
-      override = "{}", set = "{}", compress = '"none"', tiles = "{}" }
+    local made, fields = registry.get(family), { nonsense = "1", m = "64", reason = '"because"', family = '"cpu"', families = "{}",
+      exclude = "{}", override = "{}", set = "{}", compress = '"none"', tiles = "{}" }
     for _, axis in ipairs(axes.list) do fields[axis.name], fields[axis.plural] = value_of(axis.of), "{ " .. value_of(axis.of) .. " }" end
     for _, more in ipairs({ made.fields, made.tile_fields, made.match_fields }) do
       for name, of in pairs(more) do fields[name] = fields[name] or value_of(of) end
@@ -115,10 +117,11 @@ local function values_of(of)
     return all
   end
   if of.kind == "sentence" then
-    return { '"*/"', '" */ "', '"ends */"', '"%"', '""', '"\195\169"', '"\255"', ('"%s"'):format(("x"):rep(300)), ('"%s"'):format(("x"):rep(301)), "1" }
+    return { '"*/"', '" */ "', '"ends */"', '"%"', '""', '"\195\169"', '"\255"', ('"%s"'):format(("x"):rep(300)),
+      ('"%s"'):format(("x"):rep(301)), "1" }
   end
-  return { "{}", "{ " .. value_of(of.of) .. " }", "{ " .. value_of(of.of) .. ", " .. value_of(of.of) .. " }", value_of(of.of), "{ 1 }", "{ { 1 } }",
-    "{ x = " .. value_of(of.of) .. " }" }
+  local value = value_of(of.of)
+  return { "{}", "{ " .. value .. " }", "{ " .. value .. ", " .. value .. " }", value, "{ 1 }", "{ { 1 } }", "{ x = " .. value .. " }" }
 end
 
 harness.case("each field of a tile beside its bounds", function()
@@ -165,7 +168,8 @@ return {
 }
 ]==]
 
-local POOL = { "{", "}", ",", "=", "[", "]", "(", "-", "..", "--", "--[[", "]]", ";", "nil", "true", "false", "function", "return", "0", "1", "-1",
+local POOL = { "{", "}", ",", "=", "[", "]", "(", "-", "..", "--", "--[[", "]]", ";", "nil", "true", "false", "function", "return",
+  "0", "1", "-1",
   "63", "64", "65", "96", "128", "0x40", "0x1p6", "1e2", "64.0", "64.5", "1024", "1032", "99999999999999999999",
   '"fwd"', "'bwd'", '"dec"', '"causal"', '"*/"', '"a */ b"',
   "[[x]]", '"\\n"', '"\\\\"', "'", '""', "\1", "\194\160", "reason", "family", "families",
@@ -230,10 +234,11 @@ end)
 
 -- ---- names -------------------------------------------------------------------------------------------------------
 
-local NAMES = { "bwd_bf16_d64_causal__cpu_x86_64_v3_m64n96", "fwd_bf16_d128_causal_softcap__sm90a_m128n128", "fwd_bf16_d64_causal__cpu_x86_64_amx_m64n128" }
-local PARTS = { "fwd", "bwd", "dec", "f32", "f16", "bf16", "i8", "e4m3", "d8", "d64", "d65", "d128", "d1032", "none", "causal", "band", "interval",
-  "tree", "softcap", "alibi", "tensor", "", "cpu", "sm80", "sm90a", "x86", "64", "v3", "v4", "amx", "aarch64", "m64n96", "m32n64",
-  "m128n128", "short", "split", "fused", "90a" }
+local NAMES = { "bwd_bf16_d64_causal__cpu_x86_64_v3_m64n96", "fwd_bf16_d128_causal_softcap__sm90a_m128n128",
+  "fwd_bf16_d64_causal__cpu_x86_64_amx_m64n128" }
+local PARTS = { "fwd", "bwd", "dec", "f32", "f16", "bf16", "i8", "e4m3", "d8", "d64", "d65", "d128", "d1032",
+  "none", "causal", "band", "interval", "tree", "softcap", "alibi", "tensor", "", "cpu", "sm80", "sm90a", "x86", "64", "v3",
+  "v4", "amx", "aarch64", "m64n96", "m32n64", "m128n128", "short", "split", "fused", "90a" }
 
 harness.case("names of variants with drawn mistakes", function()
   harness.write(file, EVERYTHING)
