@@ -3,13 +3,13 @@
  *
  *     scale s + (rise c + shift)
  *
- * for the c-th key after the thread's first one of a block: c is a constant, and shift is the line at that first key
- * less the query's reference, to which exponents are relative as they are to maxima elsewhere (see follow_maxima).
- * That is two instructions beside one where there is no bias. One half of an instruction is gained back: the largest
- * score is only looked for among those above 0, whose bits are ordered as integers, of which an instruction compares
- * three. With the line's highest point it bounds the exponents of a block. Few blocks are beyond the bound that a
- * row's reference allows; and of many all weights are 0, as the line is low where keys are far. What is done to a
- * row depends on where it stands beside the block, and on the row. */
+ * for the c-th key after the thread's first one of a block. c is a constant. shift is the line at that first key less
+ * the query's reference. Exponents are relative to the reference, as they are to the maximum elsewhere (follow_maxima).
+ *
+ * A score takes two instructions here, and one without a bias. The search for the largest score takes half an
+ * instruction less: it looks at scores above 0 alone, their bits are ordered as integers, and one instruction compares
+ * three. The largest score and the highest point of the line bound the exponents of a block. Few blocks go beyond the
+ * bound that a row's reference allows. Of many blocks all weights are 0, as the line is low where keys are far. */
 #ifndef GLINT_DEVICE_WARPGROUP_BIAS_H
 #define GLINT_DEVICE_WARPGROUP_BIAS_H
 
@@ -28,12 +28,12 @@ struct later_block {
     static constexpr bool IS_FIRST = false;
 };
 
-/* Of a tile and a warpgroup. */
+/* The line of a head over the keys of a tile, for the queries of a warpgroup. */
 struct alibi_line {
-    float rise;      /* of an exponent, from key to key before a query's place */
-    float behind;    /* the same behind it, where somebody sees a key there */
+    float rise;      /* what an exponent grows by from key to key, before a query's place */
+    float behind;    /* what it grows by behind the place, if a query sees a key there */
     int32_t place;   /* of the warpgroup's first query among the keys */
-    uint32_t turned; /* a block that begins so many keys and 62 before the place, or fewer, may have either side's */
+    uint32_t turned; /* a block b keys before the place may have keys on both sides if 0 <= b + 62 <= turned */
 };
 
 /* query0: the warpgroup's first; keys: of a block. */
@@ -203,7 +203,7 @@ GLINT_DEVICE enum softened soften_block(struct softmax_rows &rows, float (&s)[ke
             s[i] = fmaf(s[i], scale, fmaf((float)(i / 4 * 8 + i % 2), rise, shift[i / 2 % 2]));
     }
 #pragma unroll
-    for (int i = 0; i < keys / 2; ++i) {
+    for (int i = 0; i < keys / 2; ++i) { /* as in make_weights, whose machine code a common loop would change */
         s[i] = ex2(s[i]);
         if (i % 2)
             odd[i / 2 % 2] += s[i];
