@@ -5,6 +5,7 @@
 """
 
 load("//tests/hostsim:hostsim.bzl", "simulated_variant_test")
+load("//tests/hostsim/deal:rooms.bzl", "dealt_to", "formats_only")
 load("//tests/hostsim/ptx:ptx.bzl", "ptx_variant_tests")
 load("//tools:defs.bzl", "glint_cc_binary", "glint_cc_test", "needs_nvcc", "not_cross", "runs", "test_tables", "variant_library")
 
@@ -28,9 +29,10 @@ def _linked(variant, variants):
     forward = [other for other in variants if other["pass"] == "fwd" and _key(other) == _key(variant)]
     return [variant] + (forward[:1] if variant["family"] == "cpu" else forward)
 
-# Variants that differ by their head dim and tile alone share out the checks of rules (tests/checks/variant_checks.c):
-# one of them runs a rule, and each runs everything else. Which one it is moves on from kind to kind. `--test_arg=--whole`
-# runs all. What a GPU's bundle runs is always whole.
+# Variants of a CPU, and those whose PTX is simulated, that differ by their head dim and tile alone share out the checks of
+# rules (tests/checks/variant_checks.c): one of them runs a rule, and each runs everything else. Which one it is moves on
+# from kind to kind. Simulated variants have their checks dealt out (tests/hostsim/deal). `--test_arg=--whole` runs all. What
+# a GPU's bundle runs is always whole.
 def _size(part):
     """Is a part of a name a head dim, a tile or its stages: d64, m128n64, s3?"""
     return part[1:2].isdigit() and (part[0] in "ds" or (part[0] == "m" and "n" in part))
@@ -38,18 +40,11 @@ def _size(part):
 def _kind(name):
     return "_".join([part for part in name.split("_") if not _size(part)])
 
-def _formats(variant, names):
-    """Does a GPU's variant run the checks of formats alone? A kernel of float16 is the text of bfloat16's but for one type,
-    lib/device/element.h."""
-    name = variant["name"]
-    return variant["family"] != "cpu" and "_f16_" in name and name.replace("_f16_", "_bf16_") in names
-
 def _shares(variants, most):
     """The argument --share=I/N of each variant that shares its checks out, by name; N is at most `most`."""
-    names = {variant["name"]: True for variant in variants}
     groups = {}
     for variant in variants:
-        groups.setdefault((_kind(variant["name"]), _formats(variant, names)), []).append(variant["name"])
+        groups.setdefault((_kind(variant["name"]), formats_only(variant, variants)), []).append(variant["name"])
     return {
         name: ["--share=%d/%d" % ((i + turn) % min(most, len(group)), min(most, len(group)))]
         for turn, group in enumerate(groups.values())
@@ -67,7 +62,6 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
       **kwargs: spec and package of variant_library(), for another spec than the library's
     """
     suites = {}
-    names = {variant["name"]: True for variant in variants}
     shares = _shares(variants, len(variants))
     ptx_shares = _shares(variants, 3)  # few of a kind have a test of their PTX
     linked = {variant["name"]: _linked(variant, variants) for variant in variants}
@@ -97,15 +91,13 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
             ],
         )
         if variant["family"] != "cpu":
-            formats = ["--formats"] if _formats(variant, names) else []
-            only = formats + shares.get(name, [])
-            simulated_variant_test(variant, linked[name], only, simulated = simulated, table = table, **kwargs)
+            simulated_variant_test(variant, linked[name], dealt = dealt_to(native.package_name(), variant), simulated = simulated, table = table, **kwargs)
             suites.setdefault("hostsim", []).append(name + "__hostsim")
             suites.setdefault("ptx", []).extend(ptx_variant_tests(
                 variant,
                 linked[name],
                 ptx,
-                only = formats or ptx_shares.get(name, []),
+                only = ["--formats"] if formats_only(variant, variants) else ptx_shares.get(name, []),
                 simulated = simulated,
                 table = table,
                 **kwargs

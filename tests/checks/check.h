@@ -153,6 +153,9 @@ void formats_checks(struct check_list *list);
 /* Of several variants that differ by their sizes alone, the checks that the one of number `share` of `shares` runs:
  * all, but of the rules (laws, special values, derivatives) only those that fall to it by their names. */
 void share_checks(struct check_list *list, uint32_t share, uint32_t shares);
+/* Only the checks that a file names, one a line, in the list's order. False, with a message: the file cannot be read, or
+ * names a check that the list has not. */
+bool dealt_checks(struct check_list *list, const char *path);
 
 /* The library's row with this name. False: no such row. */
 bool subject_open(struct subject *subject, const struct backend *backend, const char *variant_name);

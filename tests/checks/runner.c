@@ -31,19 +31,23 @@ bool runner_arguments(int argc, char **argv, struct runner_options *options, con
         } else if (sscanf(argv[i], "--share=%" SCNu32 "/%" SCNu32, &share, &shares) == 2 && share < shares) {
             options->share = share;
             options->shares = shares;
+        } else if (strncmp(argv[i], "--dealt=", 8) == 0) {
+            options->dealt = argv[i] + 8;
         } else if (strcmp(argv[i], "--whole") == 0) {
             whole = true;
         } else if (prefix != NULL && strncmp(argv[i], prefix, strlen(prefix)) == 0) {
             *value = argv[i] + strlen(prefix);
         } else {
             fprintf(stderr,
-                    "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins --times --formats --share=I/N --whole\n",
+                    "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins --times --formats --share=I/N --dealt=FILE --whole\n",
                     argv[0], argv[i], prefix != NULL ? prefix : "", prefix != NULL ? "NAME" : "");
             return false;
         }
     }
-    if (whole || options->only != NULL)
+    if (whole || options->only != NULL) {
         options->shares = 0;
+        options->dealt = NULL;
+    }
     return true;
 }
 

@@ -12,10 +12,11 @@ struct runner_options {
     bool times;             /* print the CPU seconds of every check */
     bool formats;           /* of a variant: only the checks of formats_checks */
     uint32_t share, shares; /* of a variant: only the checks of share_checks; 0 shares: all */
+    const char *dealt;      /* of a variant: only the checks that this file names, one a line; NULL: all */
 };
 
-/* Takes --case=NAME, --list, --margins, --times, --formats, --share=I/N and --whole out of the arguments, and
- * prefix=VALUE into *value. --whole takes back a --share, and so does a --case. False, with a message, for others. */
+/* Takes --case=NAME, --list, --margins, --times, --formats, --share=I/N, --dealt=FILE and --whole out of the arguments, and
+ * prefix=VALUE into *value. --whole takes back a --share and a --dealt, and so does a --case. False, with a message, for others. */
 bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value);
 
 /* The process's exit status. Prints at most a few failures, and one line of summary. A shard of a Bazel test runs every

@@ -1,6 +1,7 @@
 #include "tests/checks/check.h"
 
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 void variant_checks(struct check_list *list)
@@ -90,4 +91,38 @@ void share_checks(struct check_list *list, uint32_t share, uint32_t shares)
         if (!of_rules(&list->at[i]) || hash(list->at[i].name) % shares == share)
             list->at[kept++] = list->at[i];
     list->count = kept;
+}
+
+/* Moves the check of this name from behind the first `kept` ones to their end; the others keep their order. */
+static bool keep(struct check_list *list, size_t kept, const char *name)
+{
+    for (size_t i = kept; i < list->count; i++)
+        if (strcmp(list->at[i].name, name) == 0) {
+            const struct check found = list->at[i];
+            memmove(&list->at[kept + 1], &list->at[kept], (i - kept) * sizeof found);
+            list->at[kept] = found;
+            return true;
+        }
+    return false;
+}
+
+bool dealt_checks(struct check_list *list, const char *path)
+{
+    char line[sizeof ((struct check *)0)->name + 2]; /* a name, the end of its line and a 0 */
+    FILE *file = fopen(path, "r");
+    size_t kept = 0;
+    bool all = file != NULL;
+    if (!all)
+        fprintf(stderr, "%s cannot be read\n", path);
+    while (all && fgets(line, sizeof line, file) != NULL) {
+        line[strcspn(line, "\n")] = 0;
+        all = keep(list, kept, line);
+        kept += all;
+        if (!all)
+            fprintf(stderr, "%s names '%s', which is no check of this row; --list --whole shows them\n", path, line);
+    }
+    if (file != NULL)
+        fclose(file);
+    list->count = kept;
+    return all;
 }

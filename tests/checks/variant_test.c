@@ -1,5 +1,5 @@
 /* All checks of one variant: variant_test --variant=NAME [--case=NAME] [--list] [--margins] and what leaves checks out:
- * [--formats] [--share=I/N] [--whole] (runner.h). */
+ * [--formats] [--share=I/N] [--dealt=FILE] [--whole] (runner.h). */
 #include <stdio.h>
 
 #include "tests/checks/runner.h"
@@ -23,7 +23,8 @@ int main(int argc, char **argv)
         formats_checks(&list);
     if (options.shares != 0)
         share_checks(&list, options.share, options.shares);
-    const int status = runner_run(name, &list, &options);
+    const bool dealt = options.dealt == NULL || dealt_checks(&list, options.dealt);
+    const int status = dealt ? runner_run(name, &list, &options) : 2;
     subject_close(&subject);
     checks_free(&list);
     return status;

@@ -110,6 +110,10 @@ glint_cu_result module_load(glint_cu_module *out, const void *data)
 {
     const sim::Image *image = (const sim::Image *)data;
 
+    if (image->magic == sim::NO_KERNELS_MAGIC) {
+        *out = (glint_cu_module)(void *)new Module{image, {Function{nullptr, 0}}};
+        return GLINT_CU_SUCCESS;
+    }
     if (image->magic != sim::IMAGE_MAGIC)
         return GLINT_CU_NO_BINARY_FOR_GPU;
     Module *module = new Module{image, {}};
@@ -129,7 +133,7 @@ glint_cu_result module_unload(glint_cu_module module)
 glint_cu_result module_function(glint_cu_function *out, glint_cu_module module, const char *name)
 {
     for (Function &function : ((Module *)(void *)module)->functions)
-        if (std::strcmp(function.entry->name, name) == 0) {
+        if (function.entry == nullptr || std::strcmp(function.entry->name, name) == 0) {
             *out = (glint_cu_function)(void *)&function;
             return GLINT_CU_SUCCESS;
         }
@@ -184,6 +188,9 @@ glint_cu_result launch_ex(const CUlaunchConfig_st *given, glint_cu_function hand
     const Function &function = *(const Function *)(void *)handle;
     uint32_t cluster = 1;
     bool dependent = false;
+
+    if (function.entry == nullptr)
+        return INVALID_VALUE;
 
     for (unsigned int i = 0; i < config.attribute_count; ++i)
         if (config.attributes[i].id == GLINT_CU_LAUNCH_CLUSTER && config.attributes[i].value[1] == 1 &&

@@ -106,13 +106,13 @@ def simulated_kernels(variants, package = "//generated"):
                 visibility = ["//visibility:public"],
             )
 
-def simulated_variant_test(variant, linked, only = [], **kwargs):
+def simulated_variant_test(variant, linked, dealt, **kwargs):
     """The gradient checks of one GPU variant in the simulator, NAME__hostsim; and NAME__trace, for //tests:hostsim_trace.
 
     Args:
       variant: the element of VARIANTS
       linked: the variants that the library must hold
-      only: arguments that leave checks out: --formats, --share=I/N (tests/checks/runner.h)
+      dealt: the label of the file that names the checks that it runs (tests/hostsim/deal)
       **kwargs: spec, package and simulated of simulated_library()
     """
     name = variant["name"] + "__hostsim"
@@ -125,8 +125,11 @@ def simulated_variant_test(variant, linked, only = [], **kwargs):
     glint_cc_test(
         name = name,
         size = "medium",
-        args = ["--variant=" + variant["name"]] + only,
-        shard_count = 2,  # an edit's answer within 15 s on two cores
+        args = [
+            "--variant=" + variant["name"],
+            "--dealt=$(rootpath %s)" % dealt,
+        ],
+        data = [dealt],
         tags = ["hostsim"],
         deps = [ # in the order of linking
             "//tests/checks:variant_test",

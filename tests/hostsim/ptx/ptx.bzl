@@ -169,7 +169,7 @@ def ptx_variant_tests(variant, linked, always, package = "//generated", only = [
       linked: the variants that the library must hold; those beside `variant` are simulated from their source
       always: names of the tests that are run with all others; the rest is manual
       package: where glint_kernels() made the sources
-      only: as in simulated_variant_test()
+      only: arguments that leave checks out: --formats, --share=I/N (tests/checks/runner.h)
       **kwargs: spec and simulated of simulated_library()
 
     Returns:

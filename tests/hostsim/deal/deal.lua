@@ -1,0 +1,134 @@
+-- Deals the checks of simulated variants out to them: deal.lua FOLDER ROOM... reads FOLDER/ROOM.names for each room, lines `row check`
+-- (names.c), and writes FOLDER/ROOM/ROW.checks for each row, the names of the checks that it runs in the simulator. A room is a folder of
+-- tests with a spec of its own; the first is that of the library's spec.
+--
+-- | a check that asks about                      | is run by                                                                    |
+-- |----------------------------------------------|------------------------------------------------------------------------------|
+-- | a tile, its edges, a head dim                | each row that has it                                                         |
+-- | where rows, keys or visible keys are         | of the rows of a pass, family and strategy that have it, a few that cover    |
+-- | anything else                                | of the rows of a pass and family that have it, a few that cover              |
+--
+-- A few rows cover a check if they have, together, each room, strategy, dtype, mask and feature that some row has which has the check.
+-- It is a covering array of strength one for each check, in place of the full product: no check that a row has is left out. The library's
+-- own rows cover what they can; rows of other rooms cover the rest.
+local deal = {}
+
+local OF_TILES = { "^accuracy/q%d", "^accuracy/one_", "partial_tiles", "at_edges", "_columns_", "several_tiles", "/bhsd$", "^far/row" }
+local OF_PLACES = { "interval", "tree", "chain", "bits_say", "length", "ragged", "pages", "alibi", "bias" }
+
+local function matches(check, patterns)
+  for _, pattern in ipairs(patterns) do
+    if check:find(pattern) then return true end
+  end
+  return false
+end
+
+-- Takes the name of a room's row apart: its pass and family, its strategy, and the values of its axes.
+function deal.parse(room, row)
+  local computes, how = row:match("^(.-)__(.*)$")
+  local pass, family, strategy, values, head_dim = nil, nil, {}, { room }, nil
+  for part in computes:gmatch("[^_]+") do
+    if not pass then
+      pass = part
+    elseif part:find("^d%d+$") then
+      head_dim = tonumber(part:sub(2))
+    else
+      values[#values + 1] = part
+    end
+  end
+  for part in how:gmatch("[^_]+") do
+    if not family then
+      family = part
+    elseif not part:find("^m%d+n%d+$") and not part:find("^[sh]%d+$") then -- tile, stages or keys of a copy, heads of a part
+      strategy[#strategy + 1] = part
+    end
+  end
+  values[#values + 1] = table.concat(strategy, "_")
+  return { room = room, name = row, kind = pass .. "_" .. family, strategy = values[#values], head_dim = head_dim, values = values }
+end
+
+-- A number in (0, 1) that a text decides: FNV-1a.
+local function draw(text)
+  local sum = 2166136261
+  for i = 1, #text do
+    sum = ((sum ~ text:byte(i)) * 16777619) & 0xffffffff
+  end
+  return ((sum ~ (sum >> 15)) * 0x2c1b3c6d & 0xffffffff | 1) / 4294967296
+end
+
+-- Adds to `chosen`, of the rows of a group, all of which have a check, those that run it: the one that covers most values that are not
+-- covered yet each time, until none of the rows adds a value. Equals are drawn, a row of half the head dim twice as often; a row that is added or
+-- taken away changes no other draw, so that few rows have other checks then.
+local function cover(rows, check, covered, chosen)
+  while true do
+    local best, most, score = nil, 0, nil
+    for _, row in ipairs(rows) do
+      local adds, drawn = 0, math.log(draw(row.name .. " " .. check)) * row.head_dim
+      for _, value in ipairs(row.values) do
+        if not covered[value] then adds = adds + 1 end
+      end
+      if adds > most or (best and adds == most and drawn > score) then
+        best, most, score = row, adds, drawn
+      end
+    end
+    if not best then return end
+    for _, value in ipairs(best.values) do covered[value] = true end
+    chosen[#chosen + 1] = best
+  end
+end
+
+-- The rows of a group that run its check.
+local function choose(group, check, first)
+  if matches(check, OF_TILES) then return group end
+  local own, covered, chosen = {}, {}, {}
+  for _, row in ipairs(group) do
+    if row.room == first then own[#own + 1] = row end
+  end
+  cover(own, check, covered, chosen)
+  cover(group, check, covered, chosen)
+  return chosen
+end
+
+-- Which checks each row runs, { [room] = { [row] = { check, ... } } }, from a list of { room, row, check }, in its order. The room of the first
+-- element is the library's.
+function deal.out(list)
+  local rows, groups, order, runs = {}, {}, {}, {}
+  for _, entry in ipairs(list) do
+    local room, name, check = table.unpack(entry)
+    runs[room] = runs[room] or {}
+    runs[room][name] = runs[room][name] or {}
+    local id = room .. "/" .. name
+    rows[id] = rows[id] or deal.parse(room, name)
+    local row = rows[id]
+    local key = ("%s %s %s"):format(row.kind, matches(check, OF_PLACES) and row.strategy or "", check)
+    if not groups[key] then
+      groups[key] = { check = check }
+      order[#order + 1] = groups[key]
+    end
+    table.insert(groups[key], row)
+  end
+  for _, group in ipairs(order) do
+    for _, row in ipairs(choose(group, group.check, list[1][1])) do table.insert(runs[row.room][row.name], group.check) end
+  end
+  return runs
+end
+
+local function main(folder, ...)
+  local list = {}
+  for _, room in ipairs({ ... }) do
+    for line in io.lines(("%s/%s.names"):format(folder, room)) do
+      local row, check = line:match("^(%S+) (%S+)$")
+      list[#list + 1] = { room, assert(row, "not a line `row check`: " .. line), check }
+    end
+  end
+  for room, rows in pairs(deal.out(list)) do
+    for row, checks in pairs(rows) do
+      local file = assert(io.open(("%s/%s/%s.checks"):format(folder, room, row), "w"))
+      file:write(table.concat(checks, "\n"), "\n")
+      assert(file:close())
+    end
+  end
+end
+
+if arg and arg[0]:find("deal%.lua$") then main(table.unpack(arg)) end
+return deal

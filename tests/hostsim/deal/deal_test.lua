@@ -1,0 +1,82 @@
+-- Does deal.lua leave no check out, and does each check see every axis of the rows that have it?
+package.path = "tests/hostsim/deal/?.lua;" .. package.path
+local deal = require("deal")
+
+local failures = 0
+local function expect(holds, ...)
+  if not holds then
+    failures = failures + 1
+    print(string.format(...))
+  end
+end
+
+local row = deal.parse("tests/step", "fwd_bf16_i8_d104_band_softcap__sm90a_step_s128_m128n64")
+expect(row.kind == "fwd_sm90a", "kind %s", row.kind)
+expect(row.strategy == "step", "strategy %s", row.strategy)
+expect(row.head_dim == 104, "head_dim %s", row.head_dim)
+expect(table.concat(row.values, " ") == "tests/step bf16 i8 band softcap step", "values %s", table.concat(row.values, " "))
+
+-- Rows of a whole product, and of another kind; a check that all have, one of some rows, one of one row, one about a tile.
+local list = {}
+local function add(room, row, ...)
+  for _, check in ipairs({ ... }) do list[#list + 1] = { room, row, check } end
+end
+local count = 0
+for _, dtype in ipairs({ "f32", "bf16" }) do
+  for _, dim in ipairs({ 64, 128, 256 }) do
+    for _, mask in ipairs({ "none", "causal", "band" }) do
+      local row = ("bwd_%s_d%d_%s__sm80_fused_m64n64"):format(dtype, dim, mask)
+      count = count + 1
+      add("tests", row, "law/repeat", "accuracy/q65_k1", "lengths/full")
+      if mask == "band" then add("tests", row, "law/window") end
+      if count == 5 then add("tests", row, "special/alone") end
+    end
+  end
+end
+add("tests", "bwd_bf16_d64_none__sm80_split_m64n64", "law/repeat", "accuracy/q65_k1", "lengths/full")
+for _, dtype in ipairs({ "f32", "bf16" }) do
+  for _, mask in ipairs({ "causal", "interval" }) do
+    add("tests/intervals", ("bwd_%s_d40_%s__sm80_fused_m32n32"):format(dtype, mask), "law/repeat", "accuracy/q65_k1", "law/of_this_room")
+  end
+end
+local runs = deal.out(list)
+
+-- How many rows run a check, of a room and with a strategy where they are given; and the values that they have.
+local function of(check, room, strategy)
+  local found, seen = 0, {}
+  for in_room, rows in pairs(runs) do
+    for name, checks in pairs(rows) do
+      local parsed = deal.parse(in_room, name)
+      for _, other in ipairs(checks) do
+        if other == check and (room or in_room) == in_room and (strategy or parsed.strategy) == parsed.strategy then
+          found = found + 1
+          for _, value in ipairs(parsed.values) do seen[value] = true end
+        end
+      end
+    end
+  end
+  return found, seen
+end
+
+local found, seen = of("law/repeat", "tests")
+expect(found >= 3 and found <= 4, "law/repeat is run by %d rows of the library, not by 3 or 4", found)
+for _, value in ipairs({ "f32", "bf16", "none", "causal", "band", "fused", "split" }) do expect(seen[value], "law/repeat is not run with %s", value) end
+found, seen = of("law/repeat", "tests/intervals")
+expect(found == 1 and seen.interval, "law/repeat is not run by one row of another room, which has what the library has not")
+expect(of("law/of_this_room") == 2, "a check that only another room has is not run by two of its rows")
+expect(of("lengths/full", nil, "fused") == 3, "lengths/full is not run by three rows of one strategy")
+expect(of("lengths/full", nil, "split") == 1, "lengths/full is not run by the other strategy")
+expect(of("law/window") == 2, "law/window is not run by two rows")
+expect(of("special/alone") == 1, "special/alone is not run")
+expect(of("accuracy/q65_k1") == 23, "a check about tiles is not run by each row")
+
+-- What is dealt depends on the list alone.
+local again = deal.out(list)
+for room, rows in pairs(runs) do
+  for name, checks in pairs(rows) do
+    expect(table.concat(checks, " ") == table.concat(again[room][name], " "), "%s is dealt otherwise", name)
+  end
+end
+
+if failures > 0 then os.exit(1) end
+print("deal.lua: all right")
