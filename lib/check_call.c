@@ -36,7 +36,7 @@ static bool share_elements(const struct glint_region *a, const struct glint_regi
         return true;
     const int64_t sa[3] = {a->strides.batch, a->strides.head, a->strides.row};
     const int64_t sb[3] = {b->strides.batch, b->strides.head, b->strides.row};
-    int64_t stride[3], ea[3], eb[3];
+    int64_t stride[3] = {0}, ea[3] = {0}, eb[3] = {0};
     int dims = 0;
     for (int i = 0; i < 3; i++) {
         if (a->extent[i] == 1 && b->extent[i] == 1)

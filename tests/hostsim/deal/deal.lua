@@ -8,9 +8,9 @@
 -- | where rows, keys or visible keys are         | of the rows of a pass, family and strategy that have it, a few that cover    |
 -- | anything else                                | of the rows of a pass and family that have it, a few that cover              |
 --
--- A few rows cover a check if they have, together, each room, strategy, dtype, mask and feature that some row has which has the check.
--- It is a covering array of strength one for each check, in place of the full product: no check that a row has is left out. The library's
--- own rows cover what they can; rows of other rooms cover the rest.
+-- A few rows cover a check if they have, together, each strategy, dtype, mask and feature that some row has which has the check, a head dim
+-- that is padded, and heads of a group that blocks share out. It is a covering array of strength one for each check, in place of the full
+-- product: no check that a row has is left out. The library's own rows cover what they can; rows of other rooms cover the rest.
 local deal = {}
 
 local OF_TILES = { "^accuracy/q%d", "^accuracy/one_", "partial_tiles", "at_edges", "_columns_", "several_tiles", "/bhsd$", "^far/row" }
@@ -26,7 +26,7 @@ end
 -- Takes the name of a room's row apart: its pass and family, its strategy, and the values of its axes.
 function deal.parse(room, row)
   local computes, how = row:match("^(.-)__(.*)$")
-  local pass, family, strategy, values, head_dim = nil, nil, {}, { room }, nil
+  local pass, family, strategy, values, head_dim = nil, nil, {}, {}, nil
   for part in computes:gmatch("[^_]+") do
     if not pass then
       pass = part
@@ -39,12 +39,15 @@ function deal.parse(room, row)
   for part in how:gmatch("[^_]+") do
     if not family then
       family = part
-    elseif not part:find("^m%d+n%d+$") and not part:find("^[sh]%d+$") then -- tile, stages or keys of a copy, heads of a part
+    elseif part:find("^h%d+$") then
+      values[#values + 1] = "parts" -- blocks share out the heads of a group
+    elseif not part:find("^m%d+n%d+$") and not part:find("^s%d+$") then -- a tile; stages, or keys of a copy
       strategy[#strategy + 1] = part
     end
   end
+  if head_dim % 16 ~= 0 then values[#values + 1] = "padded" end -- products take 16 at a time
   values[#values + 1] = table.concat(strategy, "_")
-  return { room = room, name = row, kind = pass .. "_" .. family, strategy = values[#values], head_dim = head_dim, values = values }
+  return { room = room, name = row, kind = pass .. "_" .. family, strategy = table.concat(strategy, "_"), head_dim = head_dim, values = values }
 end
 
 -- A number in (0, 1) that a text decides: FNV-1a.

@@ -14,7 +14,10 @@ local row = deal.parse("tests/step", "fwd_bf16_i8_d104_band_softcap__sm90a_step_
 expect(row.kind == "fwd_sm90a", "kind %s", row.kind)
 expect(row.strategy == "step", "strategy %s", row.strategy)
 expect(row.head_dim == 104, "head_dim %s", row.head_dim)
-expect(table.concat(row.values, " ") == "tests/step bf16 i8 band softcap step", "values %s", table.concat(row.values, " "))
+expect(table.concat(row.values, " ") == "bf16 i8 band softcap padded step", "values %s", table.concat(row.values, " "))
+
+row = deal.parse("tests/parts", "bwd_bf16_d64_causal__sm90a_fused_h1_m128n128")
+expect(table.concat(row.values, " ") == "bf16 causal parts fused", "values %s", table.concat(row.values, " "))
 
 -- Rows of a whole product, and of another kind; a check that all have, one of some rows, one of one row, one about a tile.
 local list = {}
