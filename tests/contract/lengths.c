@@ -430,7 +430,7 @@ static void any_arrays(void)
         if (*this || !row_serves(context, row))
             continue;
         *this = true;
-        for (uint64_t seed = 0; seed < (CONTRACT_EMULATED || CONTRACT_SANITIZED ? 20 : 150); seed++, tried++) {
+        for (uint64_t seed = 0; seed < (CONTRACT_EMULATED || CONTRACT_SANITIZED ? 8 : 150); seed++, tried++) {
             struct rand r = rand_stream(seed, row);
             struct batch x;
             describe(&x, &info,

@@ -18,7 +18,7 @@ local HARNESSES = {
   { "choices", "", "", "-eva-precision 0 -eva-slevel 8", 80 },
   { "choices", "-DCUDA", "", "-eva-precision 0 -eva-slevel 8", 80 },
   { "calls", "", "lib/check_call.c lib/plan.c", "-eva-precision 1 -eva-slevel 60 -eva-split-return auto "
-    .. "-eva-slevel-function share_elements:1000,elements_meet:100,check_words:20,check_overlap:20", 40 },
+    .. "-eva-slevel-function elements_meet:100,check_words:20,check_overlap:20", 40 },
 }
 
 local function read(command)

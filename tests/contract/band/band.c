@@ -249,12 +249,17 @@ START_TEST(bands)
 {
     static const int64_t lengths[][2] = {{1, 1}, {16, 6}, {17, 37}, {70, 71}, {30, 110}, {110, 30}, {0, 5}, {5, 0}};
     static const int64_t sides[] = {-300, -37, -16, -6, -1, 0, 7, 35, 300};
-    enum { SIDES = sizeof sides / sizeof sides[0] };
+#ifdef __SANITIZE_ADDRESS__
+    enum { SIDES = sizeof sides / sizeof sides[0], EVERY = 4 };
+#else
+    enum { SIDES = sizeof sides / sizeof sides[0], EVERY = 1 };
+#endif
+    int cases = _i; /* rows have other cases where not every one is looked at */
     ck_assert_uint_eq(glint_variants_count, ROWS);
     for (size_t n = 0; n < sizeof lengths / sizeof lengths[0]; n++)
         for (int a = 0; a < SIDES; a++)
             for (int b = 0; b < SIDES; b++)
-                if ((a + b) % 2 == 0 || sides[b] - sides[a] < 10) /* half of the wide ones are enough */
+                if (((a + b) % 2 == 0 || sides[b] - sides[a] < 10) && cases++ % EVERY == 0) /* half of the wide ones are enough */
                     check_case(&glint_variants[_i], lengths[n][0], lengths[n][1], sides[a], sides[b]);
 }
 END_TEST
