@@ -46,7 +46,7 @@ void expect_near(const struct experiment *e, enum tensor t, const char *category
 {
     int64_t worst = 0;
     double worst_error = 0;
-    for (int64_t i = 0; i < tensor_count(e, t); i++) {
+    for (int64_t i = 0, count = tensor_count(e, t); i < count; i++) {
         const double error = error_of((double)got[i], expected[i]);
         if (!(error <= worst_error)) {
             worst_error = error;
@@ -65,7 +65,7 @@ void expect_near(const struct experiment *e, enum tensor t, const char *category
 static double max_input(const struct experiment *e, enum tensor t)
 {
     double max = 0;
-    for (int64_t i = 0; i < tensor_count(e, t); i++)
+    for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
         max = fmax(max, fabs((double)e->in[t][i]));
     return max;
 }
@@ -90,7 +90,7 @@ static double root_mean_square(const float *x, int64_t count)
 static double max_error(const struct experiment *e, enum tensor t, const float *got)
 {
     double max = 0;
-    for (int64_t i = 0; i < tensor_count(e, t); i++) {
+    for (int64_t i = 0, count = tensor_count(e, t); i < count; i++) {
         const double error = error_of((double)got[i], e->exact[t][i]);
         if (error > max) /* where the yardstick breaks down (NaN), it allows nothing */
             max = error;

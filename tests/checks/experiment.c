@@ -399,7 +399,7 @@ static void draw(struct experiment *e, enum tensor t)
 {
     struct rand r = rand_stream(e->shape.seed, (uint64_t)t);
     const float step = e->shape.step;
-    for (int64_t i = 0; i < tensor_count(e, t); i++) {
+    for (int64_t i = 0, count = tensor_count(e, t); i < count; i++) {
         float x = rand_normal(&r);
         if (e->shape.data == DATA_GRID)
             x = (float)rint((double)(x / step)) * step;
@@ -554,7 +554,7 @@ void experiment_put_minus_infinity(struct experiment *e, int64_t nth)
     for (int64_t i = nth - 1; i < tensor_count(e, Q) / dim; i += nth)
         for (int64_t d = i / nth % 8; d < dim; d += 8)
             e->in[Q][i * dim + d] = e->ref.softmax_scale < 0 ? -INFINITY : INFINITY;
-    for (int64_t j = 0; j < tensor_count(e, K); j++)
+    for (int64_t j = 0, count = tensor_count(e, K); j < count; j++)
         e->in[K][j] = -fmaxf(fabsf(e->in[K][j]), 0.125f);
 }
 
@@ -604,7 +604,7 @@ struct experiment *experiment_new(struct subject *subject, const struct shape *s
     if (shape->dlse) {
         struct rand r = rand_stream(shape->seed, 102);
         e->dlse = floats(e, LSE);
-        for (int64_t i = 0; i < tensor_count(e, LSE); i++)
+        for (int64_t i = 0, count = tensor_count(e, LSE); i < count; i++)
             e->dlse[i] = rand_normal(&r);
     }
     draw(e, Q);
@@ -661,7 +661,7 @@ void experiment_reference(struct experiment *e, bool gradients)
     for (enum tensor t = Q; t < TENSORS; t++) {
         exact[t] = doubles(e, t);
         if (t == Q || t == K || t == V || t == DOUT)
-            for (int64_t i = 0; i < tensor_count(e, t); i++)
+            for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
                 exact[t][i] = (double)e->in[t][i];
     }
     struct ref_shape stored = e->ref; /* 8-bit K and V are multiplied by their scales in the order that glint.h says */
@@ -672,7 +672,7 @@ void experiment_reference(struct experiment *e, bool gradients)
         number[t] = doubles(e, t);
         for (int64_t row = 0; row < rows; row++)
             scale[row] = (double)e->cache[t - K].scale[row];
-        for (int64_t i = 0; i < tensor_count(e, t); i++)
+        for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
             number[t][i] = e->problem.kv_dtype == GLINT_I8 ? (double)(int8_t)e->cache[t - K].bits[i]
                                                            : (double)float_from_e4m3(e->cache[t - K].bits[i]);
         *(t == K ? &stored.k_scale : &stored.v_scale) = scale;
@@ -680,9 +680,9 @@ void experiment_reference(struct experiment *e, bool gradients)
     if (e->shape.max_logit)
         stored.max_logit = e->exact_logit = check_memory((size_t)e->shape.heads_q * sizeof(double));
     reference_forward(&stored, exact[Q], number[K], number[V], exact[O], exact[LSE]);
-    for (int64_t i = 0; i < tensor_count(e, O); i++)
+    for (int64_t i = 0, count = tensor_count(e, O); i < count; i++)
         e->in[O][i] = dtype_round(e->dtype, (float)exact[O][i]);
-    for (int64_t i = 0; i < tensor_count(e, LSE); i++)
+    for (int64_t i = 0, count = tensor_count(e, LSE); i < count; i++)
         e->in[LSE][i] = (float)exact[LSE][i];
     if (gradients) {
         e->exact_dsinks = e->sinks != NULL ? check_memory((size_t)e->shape.heads_q * sizeof(double)) : NULL;

@@ -170,7 +170,7 @@ static double value_at(const struct experiment *e, const float *const u[3], cons
     for (int64_t i = 0; i < e->shape.heads_q && e->sinks != NULL; i++)
         moved->sinks[i] += h * of_sinks[i];
     for (enum tensor t = Q; t <= V; t++)
-        for (int64_t i = 0; i < tensor_count(e, t); i++)
+        for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
             moved->in[t][i] += h * u[t][i];
     struct results got = experiment_forward(moved);
     double value = inner(got.at[O], e->in[DOUT], tensor_count(e, O));

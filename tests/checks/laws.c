@@ -176,7 +176,7 @@ static void square_alignments(struct subject *subject, const struct shape *shape
 
 static void multiply(const struct experiment *e, enum tensor t, float *x, float factor)
 {
-    for (int64_t i = 0; i < tensor_count(e, t); i++)
+    for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
         x[i] *= factor;
 }
 
@@ -187,7 +187,7 @@ static void expect_scaled(const struct experiment *e, enum tensor t, const float
                           const char *what)
 {
     float *expected = check_memory((size_t)tensor_count(e, t) * sizeof(float));
-    for (int64_t i = 0; i < tensor_count(e, t); i++) {
+    for (int64_t i = 0, count = tensor_count(e, t); i < count; i++) {
         expected[i] = factor * once[i];
         const float size = fabsf(expected[i]), unit = t == DQ || t == DK ? 0x1p-10f * size : 0;
         if (e->dtype == GLINT_F16 && fabsf(got[i] - expected[i]) <= fmaxf(size < 0x1p-12f ? 0x1p-24f : 0, unit))
@@ -453,7 +453,7 @@ static void no_softcap(struct subject *subject, const struct shape *shape)
 static double *as_double(const struct experiment *e, enum tensor t, const float *x)
 {
     double *y = check_memory((size_t)tensor_count(e, t) * sizeof *y);
-    for (int64_t i = 0; i < tensor_count(e, t); i++)
+    for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
         y[i] = (double)x[i];
     return y;
 }
@@ -529,7 +529,7 @@ static void shift_keys(struct subject *subject, const struct shape *shape)
 
     struct results base = experiment_run_plainly(e), got = experiment_run_plainly(f);
     double *o = as_double(e, O, base.at[O]), *lse = as_double(e, LSE, base.at[LSE]);
-    for (int64_t i = 0; i < tensor_count(e, LSE); i++)
+    for (int64_t i = 0, count = tensor_count(e, LSE); i < count; i++)
         for (int64_t d = 0; d < e->ref.head_dim; d++)
             lse[i] += (double)e->ref.softmax_scale * (double)e->in[Q][i * e->ref.head_dim + d] * (double)c[d];
     const double size = max_magnitude(lse, tensor_count(e, LSE)) + 4;
@@ -563,7 +563,7 @@ static void ones(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
     double *one = check_memory((size_t)tensor_count(e, O) * sizeof *one);
-    for (int64_t i = 0; i < tensor_count(e, V); i++)
+    for (int64_t i = 0, count = tensor_count(e, V); i < count; i++)
         e->in[V][i] = 1;
     for (int64_t row = 0; row < tensor_count(e, LSE); row++)
         for (int64_t d = 0; d < e->ref.head_dim; d++)
@@ -615,7 +615,7 @@ static void scale_powers(struct subject *subject, const struct shape *shape)
         moved->cache[0].scale[row] *= 8; /* the bits stay: in[] is what they stand for */
         twice->cache[1].scale[row] *= -2;
     }
-    for (int64_t i = 0; i < tensor_count(e, K); i++) {
+    for (int64_t i = 0, count = tensor_count(e, K); i < count; i++) {
         moved->in[K][i] *= 8;
         twice->in[V][i] *= -2;
     }

@@ -30,7 +30,7 @@ static void exact_gradients(struct experiment *e)
     double *in[TENSORS] = {NULL};
     for (enum tensor t = Q; t <= DOUT; t++) {
         in[t] = check_memory((size_t)tensor_count(e, t) * sizeof(double));
-        for (int64_t i = 0; i < tensor_count(e, t); i++)
+        for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
             in[t][i] = (double)e->in[t][i];
     }
     reference_backward(&e->ref, in[Q], in[K], in[V], in[O], in[LSE], in[DOUT], e->dlse, e->exact[DQ], e->exact[DK], e->exact[DV],

@@ -148,7 +148,7 @@ static void nan_in_blind_rows(struct subject *subject, const struct shape *shape
 static void special_queries_of_no_keys(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
-    for (int64_t i = 0; i < tensor_count(e, Q); i++) {
+    for (int64_t i = 0, count = tensor_count(e, Q); i < count; i++) {
         const int64_t row = i / e->ref.head_dim;
         if (row % 5 == 0)
             e->in[Q][i] = e->in[DOUT][i] = row % 2 == 0 ? NAN : -INFINITY;
@@ -177,7 +177,7 @@ static void only_minus_infinity(struct subject *subject, const struct shape *sha
     for (const enum tensor *out = pass_outputs(GLINT_FORWARD); *out != TENSORS; out++) {
         const enum tensor t = *out;
         const double bound = (8 * factor_ulp(e->math, tensor_dtype(e, t)) + 64 * dtype_ulp(GLINT_F32)) * 8;
-        for (int64_t i = 0; i < tensor_count(e, t); i++) {
+        for (int64_t i = 0, count = tensor_count(e, t); i < count; i++) {
             const double expected = e->exact[t][i], x = (double)got.at[t][i];
             if (isnan(expected)   ? isnan(x)
                 : isinf(expected) ? x == expected
@@ -200,7 +200,7 @@ static void gradients_of_minus_infinity(struct subject *subject, const struct sh
     struct results got = experiment_run_plainly(e);
     for (const enum tensor *out = pass_outputs(GLINT_BACKWARD); *out != TENSORS; out++) {
         const enum tensor t = *out;
-        for (int64_t i = 0; i < tensor_count(e, t); i++)
+        for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
             if (isnan(e->exact[t][i]) != isnan(got.at[t][i]))
                 check_fail("with scores of -inf alone %s[%lld] of row %lld is %g, the reference %g", tensor_name[t],
                            (long long)(i % tensor_dim(e, t)), (long long)(i / tensor_dim(e, t) % tensor_rows(e, t)),
@@ -327,7 +327,7 @@ static void huge(struct subject *subject, const struct shape *shape, double logi
     /* LSE cannot hold log(half) beside 3e38, so P may be 1 instead of 1 / half, and dQ and dK as large as the scale:
      * but no NaN. */
     for (enum tensor t = DQ; t <= DV; t++)
-        for (int64_t i = 0; i < tensor_count(e, t); i++) {
+        for (int64_t i = 0, count = tensor_count(e, t); i < count; i++) {
             const bool fine = t == DV ? isfinite(got.at[t][i]) : !isnan(got.at[t][i]);
             if (!fine)
                 check_fail("%s[%lld] is %g with logits of +-%g, exact %g", tensor_name[t], (long long)i, (double)got.at[t][i],
@@ -374,7 +374,7 @@ static void denormals(struct subject *subject, const struct shape *shape)
     const bool forward = pass_of(subject) == GLINT_FORWARD;
     const enum tensor t = forward ? V : DOUT, out = forward ? O : DV;
     const double unit = dtype_smallest(e->dtype);
-    for (int64_t i = 0; i < tensor_count(e, t); i++)
+    for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
         e->in[t][i] = (float)(smallest_factor(e) * rint(30 * (double)e->in[t][i]));
     experiment_reference(e, true);
     struct results got = experiment_run_plainly(e);
@@ -390,7 +390,7 @@ static void denormal_logits(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
     for (enum tensor t = Q; t <= K; t++)
-        for (int64_t i = 0; i < tensor_count(e, t); i++)
+        for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
             e->in[t][i] = (float)(smallest_factor(e) * rint(30 * (double)e->in[t][i]));
     experiment_reference(e, true);
     struct results got = experiment_run_plainly(e);
@@ -402,7 +402,7 @@ static void largest_v(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
     const float large = e->dtype == GLINT_F16 ? 65504.0f : 0x1p120f;
-    for (int64_t i = 0; i < tensor_count(e, V); i++)
+    for (int64_t i = 0, count = tensor_count(e, V); i < count; i++)
         e->in[V][i] = large;
     experiment_reference(e, false);
     struct results got = experiment_run_plainly(e);
