@@ -19,7 +19,7 @@ expect(table.concat(row.values, " ") == "bf16 i8 band softcap padded step", "val
 row = deal.parse("tests/parts", "bwd_bf16_d64_causal__sm90a_fused_h1_m128n128")
 expect(table.concat(row.values, " ") == "bf16 causal parts fused", "values %s", table.concat(row.values, " "))
 
--- Rows of a whole product, and of another kind; a check that all have, one of some rows, one of one row, one about a tile.
+-- Rows of a whole product, and of another strategy and room; a check that all have, of some rows, of one row, of tiles.
 local list = {}
 local function add(room, row, ...)
   for _, check in ipairs({ ... }) do list[#list + 1] = { room, row, check } end
