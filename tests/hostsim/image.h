@@ -27,7 +27,9 @@ struct Image {
 };
 
 constexpr uint64_t IMAGE_MAGIC = UINT64_C(0x6d697374736f6867);
-constexpr uint64_t NO_KERNELS_MAGIC = UINT64_C(0x6d69737465697571); /* eight bytes in place of an image: has each name, launches none */
+
+/* All of an image that has a kernel of each name, and launches none. */
+constexpr uint64_t NO_KERNELS_MAGIC = UINT64_C(0x6d69737465697571);
 
 template <typename P> constexpr uint32_t parameter_bytes(void (*)(P))
 {

@@ -1,6 +1,7 @@
--- Deals the checks of simulated variants out to them: deal.lua FOLDER ROOM... reads FOLDER/ROOM.names for each room, lines
--- `row check` (names.c), and writes FOLDER/ROOM/ROW.checks for each row, the names of the checks that it runs in the
--- simulator. A room is a folder of tests with a spec of its own; the first is that of the library's spec.
+-- Deals the checks of simulated variants out to them: deal.lua FOLDER ROOM... reads FOLDER/ROOM.names for each
+-- room, lines `row check` (names.c), and writes FOLDER/ROOM/ROW.checks for each row, the names of the checks
+-- that it runs in the simulator. A room is a folder of tests with a spec of its own; the first is that of the
+-- library's spec.
 --
 -- | a check that asks about              | is run by                                                         |
 -- |--------------------------------------|-------------------------------------------------------------------|
@@ -8,10 +9,10 @@
 -- | where rows, keys or visible keys are | of the rows of a pass, family and strategy that have it, a few    |
 -- | anything else                        | of the rows of a pass and family that have it, a few              |
 --
--- A few rows cover a check: together they have each strategy, dtype, mask and feature that some row has which has the
--- check, a head dim that is padded, and heads of a group that blocks share out. It is a covering array of strength one
--- for each check, in place of the full product, and no check that a row has is left out. The library's own rows cover
--- what they can; rows of other rooms cover the rest.
+-- A few rows cover a check: together they have each strategy, dtype, mask and feature that some row has which
+-- has the check, a head dim that is padded, and heads of a group that blocks share out. It is a covering array
+-- of strength one for each check, in place of the full product, and no check that a row has is left out. The
+-- library's own rows cover what they can; rows of other rooms cover the rest.
 local deal = {}
 
 local OF_TILES = { "^accuracy/q%d", "^accuracy/one_", "partial_tiles", "at_edges", "_columns_", "several_tiles", "/bhsd$", "^far/row" }
@@ -48,7 +49,8 @@ function deal.parse(room, row)
   end
   if head_dim % 16 ~= 0 then values[#values + 1] = "padded" end -- products take 16 at a time
   values[#values + 1] = table.concat(strategy, "_")
-  return { room = room, name = row, kind = pass .. "_" .. family, strategy = table.concat(strategy, "_"), head_dim = head_dim, values = values }
+  local kind, how_it_works = pass .. "_" .. family, table.concat(strategy, "_")
+  return { room = room, name = row, kind = kind, strategy = how_it_works, head_dim = head_dim, values = values }
 end
 
 -- A number in (0, 1) that a text decides: FNV-1a.
@@ -60,9 +62,10 @@ local function draw(text)
   return ((sum ~ (sum >> 15)) * 0x2c1b3c6d & 0xffffffff | 1) / 4294967296
 end
 
--- Adds to `chosen`, of the rows of a group, all of which have a check, those that run it: the one that covers most values
--- that are not covered yet each time, until no row adds a value. Equals are drawn, a row of half the head dim twice as
--- often; a row that is added or taken away changes no other draw, so that few rows have other checks then.
+-- Adds to `chosen`, of the rows of a group, all of which have a check, those that run it: the one that covers
+-- most values that are not covered yet each time, until no row adds a value. Equals are drawn, a row of half the
+-- head dim twice as often; a row that is added or taken away changes no other draw, so that few rows have other
+-- checks then.
 local function cover(rows, check, covered, chosen)
   while true do
     local best, most, score = nil, 0, nil
@@ -93,8 +96,8 @@ local function choose(group, check, first)
   return chosen
 end
 
--- Which checks each row runs, { [room] = { [row] = { check, ... } } }, from a list of { room, row, check }, in its order.
--- The room of the first element is the library's.
+-- Which checks each row runs, { [room] = { [row] = { check, ... } } }, from a list of { room, row, check }, in
+-- its order. The room of the first element is the library's.
 function deal.out(list)
   local rows, groups, order, runs = {}, {}, {}, {}
   for _, entry in ipairs(list) do

@@ -63,7 +63,9 @@ end
 
 local found, seen = of("law/repeat", "tests")
 expect(found >= 3 and found <= 4, "law/repeat is run by %d rows of the library, not by 3 or 4", found)
-for _, value in ipairs({ "f32", "bf16", "none", "causal", "band", "fused", "split" }) do expect(seen[value], "law/repeat is not run with %s", value) end
+for _, value in ipairs({ "f32", "bf16", "none", "causal", "band", "fused", "split" }) do
+  expect(seen[value], "law/repeat is not run with %s", value)
+end
 found, seen = of("law/repeat", "tests/intervals")
 expect(found == 1 and seen.interval, "law/repeat is not run by one row of another room, which has what the library has not")
 expect(of("law/of_this_room") == 2, "a check that only another room has is not run by two of its rows")

@@ -1,5 +1,6 @@
-/* The names of every row's checks: ROOM_names [ROW...] prints a line `row check` for each check of each row that it was linked
- * with, in the order in which they run. Of the rows that are named it prints only those that formats_checks() leaves.
+/* The names of every row's checks: ROOM_names [ROW...] prints a line `row check` for each check of each row that it was
+ * linked with, in the order in which they run. Of the rows that are named it prints only those that formats_checks()
+ * leaves.
  *
  * Which checks a row has depends on what it takes, so each row is opened on an architecture that runs it. Nothing is
  * launched: images without kernels do (tests/hostsim/image.h). */
