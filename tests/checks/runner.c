@@ -38,9 +38,10 @@ bool runner_arguments(int argc, char **argv, struct runner_options *options, con
         } else if (prefix != NULL && strncmp(argv[i], prefix, strlen(prefix)) == 0) {
             *value = argv[i] + strlen(prefix);
         } else {
-            fprintf(stderr,
-                    "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins --times --formats --share=I/N --dealt=FILE --whole\n",
-                    argv[0], argv[i], prefix != NULL ? prefix : "", prefix != NULL ? "NAME" : "");
+            fprintf(
+                stderr,
+                "%s: unknown argument '%s'; known: %s%s --case=NAME --list --margins --times --formats --share=I/N --dealt=FILE --whole\n",
+                argv[0], argv[i], prefix != NULL ? prefix : "", prefix != NULL ? "NAME" : "");
             return false;
         }
     }

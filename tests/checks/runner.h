@@ -15,8 +15,9 @@ struct runner_options {
     const char *dealt;      /* of a variant: only the checks that this file names, one a line; NULL: all */
 };
 
-/* Takes --case=NAME, --list, --margins, --times, --formats, --share=I/N, --dealt=FILE and --whole out of the arguments, and
- * prefix=VALUE into *value. --whole takes back a --share and a --dealt, and so does a --case. False, with a message, for others. */
+/* Takes --case=NAME, --list, --margins, --times, --formats, --share=I/N, --dealt=FILE and --whole out of the arguments,
+ * and prefix=VALUE into *value. --whole takes back a --share and a --dealt, and so does a --case. False, with a
+ * message, for others. */
 bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value);
 
 /* The process's exit status. Prints at most a few failures, and one line of summary. A shard of a Bazel test runs every

@@ -108,7 +108,7 @@ static bool keep(struct check_list *list, size_t kept, const char *name)
 
 bool dealt_checks(struct check_list *list, const char *path)
 {
-    char line[sizeof ((struct check *)0)->name + 2]; /* a name, the end of its line and a 0 */
+    char line[sizeof((struct check *)0)->name + 2]; /* a name, the end of its line and a 0 */
     FILE *file = fopen(path, "r");
     size_t kept = 0;
     bool all = file != NULL;

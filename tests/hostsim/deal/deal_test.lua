@@ -10,14 +10,14 @@ local function expect(holds, ...)
   end
 end
 
-local row = deal.parse("tests/step", "fwd_bf16_i8_d104_band_softcap__sm90a_step_s128_m128n64")
-expect(row.kind == "fwd_sm90a", "kind %s", row.kind)
-expect(row.strategy == "step", "strategy %s", row.strategy)
-expect(row.head_dim == 104, "head_dim %s", row.head_dim)
-expect(table.concat(row.values, " ") == "bf16 i8 band softcap padded step", "values %s", table.concat(row.values, " "))
+local parsed = deal.parse("tests/step", "fwd_bf16_i8_d104_band_softcap__sm90a_step_s128_m128n64")
+expect(parsed.kind == "fwd_sm90a", "kind %s", parsed.kind)
+expect(parsed.strategy == "step", "strategy %s", parsed.strategy)
+expect(parsed.head_dim == 104, "head_dim %s", parsed.head_dim)
+expect(table.concat(parsed.values, " ") == "bf16 i8 band softcap padded step", "values %s", table.concat(parsed.values, " "))
 
-row = deal.parse("tests/parts", "bwd_bf16_d64_causal__sm90a_fused_h1_m128n128")
-expect(table.concat(row.values, " ") == "bf16 causal parts fused", "values %s", table.concat(row.values, " "))
+parsed = deal.parse("tests/parts", "bwd_bf16_d64_causal__sm90a_fused_h1_m128n128")
+expect(table.concat(parsed.values, " ") == "bf16 causal parts fused", "values %s", table.concat(parsed.values, " "))
 
 -- Rows of a whole product, and of another strategy and room; a check that all have, of some rows, of one row, of tiles.
 local list = {}
