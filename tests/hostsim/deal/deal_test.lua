@@ -49,11 +49,11 @@ local function of(check, room, strategy)
   local found, seen = 0, {}
   for in_room, rows in pairs(runs) do
     for name, checks in pairs(rows) do
-      local parsed = deal.parse(in_room, name)
+      local running = deal.parse(in_room, name)
       for _, other in ipairs(checks) do
-        if other == check and (room or in_room) == in_room and (strategy or parsed.strategy) == parsed.strategy then
+        if other == check and (room or in_room) == in_room and (strategy or running.strategy) == running.strategy then
           found = found + 1
-          for _, value in ipairs(parsed.values) do seen[value] = true end
+          for _, value in ipairs(running.values) do seen[value] = true end
         end
       end
     end
