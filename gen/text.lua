@@ -26,6 +26,7 @@ end
 function text.plain(value)
   if type(value) == "string" then return ("%q"):format(value) end
   if type(value) ~= "table" then return tostring(value) end
+  if next(value) == nil then return "{}" end
   local parts = {}
   for i, entry in ipairs(value) do parts[i] = text.plain(entry) end
   if #parts > 0 then return "{ " .. table.concat(parts, ", ") .. " }" end

@@ -88,3 +88,13 @@ harness.case("room for names, launches and maps: lib/variant.h and lib/cuda/kern
   harness.is(number("lib/cuda/kernel.h", "GLINT_GPU_MAX_LAUNCHES"), require("gen.gpu").most_launches)
   harness.is(number("lib/cuda/kernel.h", "GLINT_GPU_MAX_MAPS"), require("gen.gpu").most_maps)
 end)
+
+harness.case("a value is shown as Lua has it: a list, a table of names, both, and one that is empty", function()
+  harness.is(text.plain("a\"b"), '"a\\"b"')
+  harness.is(text.plain(64), "64")
+  harness.is(text.plain(false), "false")
+  harness.is(text.plain({}), "{}")
+  harness.is(text.plain({ 80 }), "{ 80 }")
+  harness.is(text.plain({ 80, "90a" }), '{ 80, "90a" }')
+  harness.is(text.plain({ m = 64, archs = { 80 }, none = {} }), "{ archs = { 80 }, m = 64, none = {} }")
+end)

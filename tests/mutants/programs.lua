@@ -164,6 +164,9 @@ return function(run, work)
   -- Biases, intervals and trees, in the rows of one instruction set.
   for spec in ("bias intervals trees"):gmatch("%a+") do
     local rows, table_of_rows, its_names = kernels(("tests/specs/%s.lua"):format(spec), spec, "__cpu_x86_64_v3_")
+    if exists("tests/contract/selftest_passes.c") then
+      program("selftest_" .. spec, list(object("tests/contract/selftest_passes.c", TEST), WORLD, SUITE, CORE, table_of_rows, rows))
+    end
     for _, name in ipairs(its_names) do
       if name:find("_f32_d") and (name:find("alibi") or name:find("tensor") or spec ~= "bias" and (name:find("interval") or name:find("tree"))) then
         program(("%s.%s"):format(spec, name), list(CHECKABLE, CORE, table_of_rows, rows), { arguments = "--variant=" .. name })
