@@ -65,7 +65,7 @@ void expect_near(const struct experiment *e, enum tensor t, const char *category
 static double max_input(const struct experiment *e, enum tensor t)
 {
     double max = 0;
-    for (int64_t i = 0, count = tensor_count(e, t); i < count; i++)
+    for (int64_t i = 0; i < tensor_count(e, t); i++) /* with a count before the loop gcc 12 for AArch64 fails to vectorise it */
         max = fmax(max, fabs((double)e->in[t][i]));
     return max;
 }
