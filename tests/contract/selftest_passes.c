@@ -1,5 +1,5 @@
-/* glint_selftest passes on every row of a right library, whatever its rows take: biases, intervals, trees. So what the self
- * test expects of them is right, too, of keys before and behind a query. */
+/* glint_selftest passes on every row of a right library, whatever its rows take: biases, intervals, trees. So what the
+ * self test expects of them is right, too, of keys before and behind a query. */
 #include <stdlib.h>
 #include <string.h>
 
