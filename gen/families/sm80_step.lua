@@ -3,21 +3,35 @@
 -- gen/families/sm80.lua says what a spec may say.
 local axes = require("gen.axes")
 local shared = require("gen.gpu_step")
+local text = require("gen.text")
 
-local ROWS, WARPS, KEYS = 16, 4, 128     -- of a warp, of a block, of a tile: sm90a's order of sums up to head_dim 128
+local ROWS, WARPS = 16, 4                -- of a warp, of a block
 local CACHE_FROM, CACHE_UP_TO = 9, 256   -- queries against a cache that it is for: fewer are decode's
-local MOST_DIM = 128                     -- beyond it scores of a tile's keys and O would spill registers
+-- By the head dims up to which they go: keys of a tile, and the architectures on which O and the scores of so many keys stay in
+-- registers; nil: all. Up to 128 it is sm90a's order of sums. Keys of 8 bits are widened one a thread, so a tile has 128.
+local TILES = {
+  { most = 128, n = 128, narrow = true },
+  { most = 192, n = 64, archs = { "80", "86", "87", "89", "90" } },
+  { most = 256, n = 32, archs = { "80", "86", "87", "89" } },
+}
 local UNIT_BYTES, RUN_BYTES, RUN = 4 * 24, 8, 16 -- of the unit at hand; of where runs of 16 keys of a tile lie
 local SCALES_BYTES = 2 * 4               -- of a key's K and V, where they are of 8 bits
 
 local step = { takes = shared.takes }
 
+local function tile_of(head_dim)
+  for _, tile in ipairs(TILES) do
+    if head_dim <= tile.most then return tile end
+  end
+end
+
 --- The tile for `key`, of any head dim, or nil.
 function step.tile(key)
-  local goes = key.pass == "fwd" and key.dtype ~= "f32" and not axes.field(key, "bias", "biased") and key.head_dim <= MOST_DIM and
-    (key.kv_dtype == "same" or key.dtype == "bf16" and key.head_dim % ROWS == 0)
+  local tile = tile_of(key.head_dim)
+  local goes = tile and key.pass == "fwd" and key.dtype ~= "f32" and not axes.field(key, "bias", "biased") and
+    (key.kv_dtype == "same" or tile.narrow and key.dtype == "bf16" and key.head_dim % ROWS == 0)
   if not goes then return nil end
-  return { step = true, m = ROWS * WARPS, n = KEYS, warps = WARPS }
+  return { step = true, m = ROWS * WARPS, n = tile.n, warps = WARPS, archs = tile.archs }
 end
 
 function step.how(record) return shared.how("sm80", record) end
@@ -63,11 +77,22 @@ function step.check(record, report)
   if record.warps ~= WARPS or record.m ~= ROWS * WARPS then
     report("m", "four warps have 16 rows each", "m = 64, warps = 4")
   end
-  if record.n ~= KEYS then
-    report("n", ("the order of a step's sums is that of tiles of %d keys at head_dim %d"):format(KEYS, record.head_dim), tostring(KEYS))
-  end
-  if record.head_dim > MOST_DIM then
-    report("head_dim", ("O of head_dim %d takes more registers than there are"):format(record.head_dim), "up to 128")
+  local tile, most = tile_of(record.head_dim), TILES[#TILES].most
+  if not tile then
+    report("head_dim", ("O of head_dim %d takes more registers than there are"):format(record.head_dim), "up to " .. most)
+  else
+    if record.n ~= tile.n then
+      report("n", ("the order of a step's sums is that of tiles of %d keys at head_dim %d"):format(tile.n, record.head_dim), tostring(tile.n))
+    end
+    if record.narrow and not tile.narrow then
+      report("head_dim", ("a step widens keys of 8 bits in tiles of 128, and head_dim %d has tiles of %d"):format(record.head_dim, tile.n),
+        "up to 128")
+    end
+    for _, arch in ipairs(tile.archs and record.archs or {}) do
+      if not text.contains(tile.archs, arch) then
+        report("archs", ("a step of head_dim %d would spill registers on sm_%s"):format(record.head_dim, arch), text.words(tile.archs))
+      end
+    end
   end
   shared.check(record, report)
   local steps = record.padded_dim // 16

@@ -4,11 +4,17 @@ return {
   passes = { "fwd" },
   dtypes = { "f16", "bf16" },
   kv_dtypes = { "same", "i8", "e4m3" },
-  head_dims = { 40, 64, 80, 256 },
+  head_dims = { 40, 64, 80, 192, 256 },
   masks = { "none", "causal", "band", "interval", "tree" },
   softcaps = { "none", "softcap" },
   families = {
-    sm80 = { archs = { 80 }, head_dims = { 40, 64, 80 }, tiles = { fwd = { { step = true, m = 64, n = 128, span = 128 } } } },
+    sm80 = { archs = { 80 }, head_dims = { 40, 64, 80, 192, 256 }, tiles = { fwd = {
+      [40] = { { step = true, m = 64, n = 128, span = 128 } },
+      [64] = { { step = true, m = 64, n = 128, span = 128 } },
+      [80] = { { step = true, m = 64, n = 128, span = 128 } },
+      [192] = { { step = true, m = 64, n = 64, span = 128 } },
+      [256] = { { step = true, m = 64, n = 32, span = 128 } },
+    } } },
     sm90a = { archs = { "90a" }, head_dims = { 64, 80, 256 }, tiles = { fwd = {
       [64] = {
         { m = 128, n = 128, schedule = "step", span = 128, stages = 4, kv_dtypes = { "same" } },
@@ -26,6 +32,10 @@ return {
     { family = "sm90a", head_dim = { 80, 256 }, kv_dtype = { "i8", "e4m3" }, reason = "a step over 8 bits has no kernel for them" },
     { family = "sm80", head_dim = 80, kv_dtype = { "same", "e4m3" }, reason = "64 has it, and 80 an odd number of chunks of int8" },
     { family = "sm80", head_dim = 80, mask = { "none", "band" }, reason = "64 has it" },
+    { family = "sm80", head_dim = { 192, 256 }, kv_dtype = { "i8", "e4m3" }, reason = "a step widens keys of 8 bits up to head_dim 128" },
+    { family = "sm80", head_dim = 192, mask = { "none", "causal", "band", "tree" }, reason = "256 has them" },
+    { family = "sm80", head_dim = 256, mask = { "none", "causal", "interval" }, reason = "the rows with a window and with a tree do more" },
+    { family = "sm80", head_dim = 256, mask = "band", dtype = "bf16", reason = "one dtype is enough" },
     { dtype = "f16", kv_dtype = { "i8", "e4m3" }, reason = "K and V of 8 bits are widened to bf16" },
     { family = "sm90a", mask = { "interval", "tree" }, kv_dtype = { "i8", "e4m3" }, reason = "a step over 8 bits has no kernel for them" },
     { family = "sm90a", mask = "none", head_dim = { 80, 256 }, reason = "64 has it, and the rows with a window have what is theirs" },
