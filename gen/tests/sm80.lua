@@ -356,10 +356,22 @@ harness.case("sm80: where a spec says step, each forward key that has one has a 
     .. 'masks = { "none", "band", "interval" }, families = { sm80 = { archs = { 86, 90 }, step = true } } }'))
   local names = {}
   for _, record in ipairs(made.records) do
-    if record.step then names[#names + 1] = record.name end
+    if record.step then
+      names[#names + 1] = record.name
+      harness.is(table.concat(record.archs, " "), record.head_dim == 256 and "86" or "86 90") -- it would spill registers on sm_90
+    end
   end
-  harness.is(table.concat(names, " "), "fwd_bf16_d72_band__sm80_step_m64n128 fwd_bf16_d72_interval__sm80_step_m64n128 "
+  harness.is(table.concat(names, " "), "fwd_bf16_d256_band__sm80_step_m64n32 fwd_bf16_d256_interval__sm80_step_m64n32 "
+    .. "fwd_bf16_d256_none__sm80_step_m64n32 fwd_bf16_d72_band__sm80_step_m64n128 fwd_bf16_d72_interval__sm80_step_m64n128 "
     .. "fwd_bf16_d72_none__sm80_step_m64n128")
+  local wrong = 'return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { %d }, masks = { "none" }, '
+    .. 'families = { sm80 = { archs = { %s }, tiles = { fwd = { { step = true, m = 64, n = %d } } } } } }'
+  local _, why = specs.open(wrong:format(256, "80, 90", 32))
+  harness.has(why, "a step of head_dim 256 would spill registers on sm_90")
+  _, why = specs.open(wrong:format(192, "80", 128))
+  harness.has(why, "tiles of 64 keys at head_dim 192")
+  _, why = specs.open(wrong:format(264, "80", 32))
+  harness.has(why, "O of head_dim 264 takes more registers than there are")
 end)
 
 harness.case("sm80: a step has one kernel for all kinds of sequences, which takes everything", function()
