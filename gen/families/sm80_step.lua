@@ -8,8 +8,8 @@ local text = require("gen.text")
 local ROWS, WARPS = 16, 4                -- of a warp, of a block
 local CACHE_FROM, CACHE_UP_TO = 9, 256   -- queries against a cache that it is for: fewer are decode's
 -- By the head dims up to which they go: keys of a tile, and the architectures on which O and the scores of so many keys
--- stay in registers; nil: all. Up to 128 it is sm90a's order of sums. Keys of 8 bits are widened one a thread, so a tile
--- has 128.
+-- stay in registers; nil: all. Up to 128 it is sm90a's order of sums. Keys of 8 bits are widened one a thread, so a
+-- tile has 128.
 local TILES = {
   { most = 128, n = 128, narrow = true },
   { most = 192, n = 64, archs = { "80", "86", "87", "89", "90" } },
