@@ -66,8 +66,8 @@ for options in "--propose 1" "--propose 15 --slots 3" "--propose 6 --threads 3 -
     grep -a '^\[' "$work/log" | sort >"$work/others"
     check "the same answers with $options" cmp -s "$work/answers" "$work/others"
 done
-if [ -n "${GLINT_TEST_OF_THREADS:-}" ]; then # ThreadSanitizer takes a minute for what follows, where no more is done at the same time
-    echo "$passed passed, $failed failed; what has no more threads was left out"
+if [ -n "${GLINT_TEST_OF_THREADS:-}" ]; then # ThreadSanitizer takes a minute for what follows, whose threads do nothing else
+    echo "$passed passed, $failed failed; the runs that show no more of threads were left out"
     [ "$failed" = 0 ]
     exit
 fi

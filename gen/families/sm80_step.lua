@@ -7,9 +7,8 @@ local text = require("gen.text")
 
 local ROWS, WARPS = 16, 4                -- of a warp, of a block
 local CACHE_FROM, CACHE_UP_TO = 9, 256   -- queries against a cache that it is for: fewer are decode's
--- By the head dims up to which they go: keys of a tile, and the architectures on which O and the scores of so many keys
--- stay in registers; nil: all. Up to 128 it is sm90a's order of sums. Keys of 8 bits are widened one a thread, so a
--- tile has 128.
+-- A tile serves head dims up to `most`. `n`: its keys; up to 128 the order of sums is sm90a's. `narrow`: it takes keys
+-- of 8 bits, which are widened one a thread. `archs`: where O and the scores of its keys stay in registers; nil: all.
 local TILES = {
   { most = 128, n = 128, narrow = true },
   { most = 192, n = 64, archs = { "80", "86", "87", "89", "90" } },
@@ -83,7 +82,8 @@ function step.check(record, report)
     report("head_dim", ("O of head_dim %d takes more registers than there are"):format(record.head_dim), "up to " .. most)
   else
     if record.n ~= tile.n then
-      report("n", ("the order of a step's sums is that of tiles of %d keys at head_dim %d"):format(tile.n, record.head_dim), tostring(tile.n))
+      report("n", ("the order of a step's sums is that of tiles of %d keys at head_dim %d"):format(tile.n, record.head_dim),
+        tostring(tile.n))
     end
     if record.narrow and not tile.narrow then
       report("head_dim", ("a step widens keys of 8 bits in tiles of 128, and head_dim %d has tiles of %d"):format(record.head_dim, tile.n),

@@ -9,10 +9,10 @@
 -- | where rows, keys or visible keys are | of the rows of a pass, family and strategy that have it, a few    |
 -- | anything else                        | of the rows of a pass and family that have it, a few              |
 --
--- A few rows cover a check: together they have each strategy, dtype, mask and feature that some row has which
--- has the check, a head dim that is padded, and heads of a group that blocks share out. It is a covering array
--- of strength one for each check, in place of the full product, and no check that a row has is left out. The
--- library's own rows cover what they can; rows of other rooms cover the rest.
+-- The few rows that run a check have each value of the rows that could run it: each strategy, dtype, mask and
+-- feature, a padded head dim, heads of a group that blocks share out. This is a covering array of strength one for
+-- each check, in place of the full product. No check that a row has is left out. The library's own rows cover
+-- what they can; rows of other rooms cover the rest.
 local deal = {}
 
 local OF_TILES = { "^accuracy/q%d", "^accuracy/one_", "partial_tiles", "at_edges", "_columns_", "several_tiles", "/bhsd$", "^far/row" }
@@ -28,7 +28,7 @@ end
 -- Takes the name of a room's row apart: its pass and family, its strategy, and the values of its axes.
 function deal.parse(room, row)
   local computes, how = row:match("^(.-)__(.*)$")
-  local pass, family, strategy, values, head_dim = nil, nil, {}, {}, nil
+  local pass, family, words, values, head_dim = nil, nil, {}, {}, nil
   for part in computes:gmatch("[^_]+") do
     if not pass then
       pass = part
@@ -44,13 +44,13 @@ function deal.parse(room, row)
     elseif part:find("^h%d+$") then
       values[#values + 1] = "parts" -- blocks share out the heads of a group
     elseif not part:find("^m%d+n%d+$") and not part:find("^s%d+$") then -- a tile; stages, or keys of a copy
-      strategy[#strategy + 1] = part
+      words[#words + 1] = part
     end
   end
   if head_dim % 16 ~= 0 then values[#values + 1] = "padded" end -- products take 16 at a time
-  values[#values + 1] = table.concat(strategy, "_")
-  local kind, how_it_works = pass .. "_" .. family, table.concat(strategy, "_")
-  return { room = room, name = row, kind = kind, strategy = how_it_works, head_dim = head_dim, values = values }
+  local strategy = table.concat(words, "_")
+  values[#values + 1] = strategy
+  return { room = room, name = row, kind = pass .. "_" .. family, strategy = strategy, head_dim = head_dim, values = values }
 end
 
 -- A number in (0, 1) that a text decides: FNV-1a.
