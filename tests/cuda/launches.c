@@ -712,13 +712,18 @@ static void put_far(FILE *out, const struct glint_variant *v)
 }
 
 /* The largest extents that are planned, of each field of some shapes, by halves. The tuner's range divides decode's
- * keys where the rule does not. */
+ * keys where the rule does not. The last shape has no rows to keep, so a grid can have its most blocks, those that
+ * write units among them. */
 static void put_limits(FILE *out, const struct glint_variant *v)
 {
     static const struct extents from[] = {
-        {1, 8, 2, 40, 300, 0, 0}, {1, 8, 2, 40, 300, 1, 0},
-        {1, 8, 2, 40, 300, 2, 0}, {1 << 10, 1 << 10, 1 << 10, 1, 257, 1, 0},
-        {1, 1, 1, 1, 513, 0, 0},  {1 << 20, 1, 1, 1, 1 << 12, 2, 0},
+        {1, 8, 2, 40, 300, 0, 0},
+        {1, 8, 2, 40, 300, 1, 0},
+        {1, 8, 2, 40, 300, 2, 0},
+        {1 << 10, 1 << 10, 1 << 10, 1, 257, 1, 0},
+        {1, 1, 1, 1, 513, 0, 0},
+        {1 << 20, 1, 1, 1, 1 << 12, 2, 0},
+        {2, GLINT_MAX_EXTENT, 1, 0, 700, 1, 0},
     };
     static const struct glint_gpu_tuning tuning[] = {{0}, {.range = 1}};
     for (size_t i = 0; i < sizeof from / sizeof from[0]; i++)
