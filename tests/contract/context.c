@@ -302,6 +302,7 @@ static void device_arguments(void)
     struct glint_context *const context = open_serial(&storage);
     struct glint_device_info info = {.struct_size = sizeof info};
     EXPECT(glint_context_device(NULL, &info) == GLINT_NULL_ARGUMENT, "NULL context");
+    EXPECT(glint_context_driver_error(NULL) == 0, "an error of no context");
     EXPECT(glint_context_device(context, NULL) == GLINT_NULL_ARGUMENT, "NULL info");
     EXPECT(glint_variant_available(NULL, 0) == GLINT_NULL_ARGUMENT, "NULL context");
     EXPECT(glint_variant_available(context, glint_variant_count()) == GLINT_BAD_INDEX, "index past the end");

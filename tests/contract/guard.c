@@ -25,6 +25,8 @@ static void make_problem(struct glint_problem *p, const struct glint_variant_inf
                                                                   s->seqlen_k, s->heads_q, s->heads_kv, info->head_dim);
     serve_cache(p, info);
     p->mask = row_mask(info, bottom_right);
+    if ((info->features & GLINT_FEATURE_LEFT_BOUND) != 0 && bottom_right) /* whole tiles; beside it a window of one key */
+        p->window_left = 2 * (int64_t)info->tile_n;
     const int64_t d = p->head_dim,
                   unit = info->alignment_bytes / element_bytes(p->dtype); /* of 8-bit K and V more than it must be */
     const int64_t odd = d + (unit > 0 ? unit : 1); /* the smallest padding: rows at the least aligned addresses allowed */

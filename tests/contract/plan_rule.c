@@ -33,6 +33,7 @@ enum {
     NEW_SHORT,
     NEW_PAGED,
     OLD_PAGED,
+    OLD_ALIKE, /* but for its name */
     ROWS
 };
 /* From a subset of rows to the next one that is tried: a sanitizer makes trying all of them ten times as long. */
@@ -99,6 +100,7 @@ const struct glint_variant glint_variants[] = {
     [NEW_SHORT] = ROW("sm90a_m64n64", HIGHEST, 64, 64, 0, 90, GLINT_MATH_TF32, 128, 0, 0, 0, 16),
     [NEW_PAGED] = ROW("sm90a_m192n64", PAGED_HIGHEST, 192, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 0, 0, 32),
     [OLD_PAGED] = ROW("sm80_m192n64", PAGED_MIDDLE, 192, 64, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 4),
+    [OLD_ALIKE] = ROW("sm80_split_m192n64", PAGED_MIDDLE, 192, 64, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 4),
     [ROWS] = ROW("sm90a_tf32x3_m128n128", HIGHEST, 128, 128, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 0, 4), /* behind the table */
 };
 const uint32_t glint_variants_count = ROWS;
@@ -525,6 +527,7 @@ START_TEST(what_decided)
         {GPU_EXACT_NEW, GPU_EXACT, 100, 0, "older architectures"},
         {GPU_NARROW, GPU_WIDE, 64, 0, "beyond the lengths"},
         {GPU_WIDE, GPU_NARROW, 128, 0, "smaller"},
+        {OLD_PAGED, OLD_ALIKE, 128, 0, "comes later by name"},
     };
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         const struct glint_problem p = with_gaps(problem_of(2, 2, pairs[i].seqlen_q, 4096), (struct gaps){0, pairs[i].gap, 0});

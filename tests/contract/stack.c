@@ -121,6 +121,8 @@ static void depth_of(struct dive *d, const struct glint_variant_info *info, uint
     glint_problem_bshd(&p, (enum glint_dtype)info->dtype, 1, info->tile_m + 3, info->tile_n + 5, 2, 1, info->head_dim);
     serve_cache(&p, info);
     p.mask = row_mask(info, true);
+    if ((info->features & GLINT_FEATURE_LEFT_BOUND) != 0)
+        p.window_left = 2 * (int64_t)info->tile_n;
     p.lengths = lengths;
     call_make(&c, d->context, &p, (enum glint_pass)info->pass, 1);
     const size_t planned = c.workspace_bytes;

@@ -66,6 +66,8 @@ static void make_calls(struct job *job, const struct glint_context *context)
         glint_problem_bshd(&p, (enum glint_dtype)info.dtype, 2, info.tile_m + 7, info.tile_n / 2 + 3, 4, 2, info.head_dim);
         serve_cache(&p, &info);
         p.mask = row_mask(&info, i % 2 == 0);
+        if ((info.features & GLINT_FEATURE_LEFT_BOUND) != 0)
+            p.window_left = info.tile_n / 4;
         struct call *const c = &job->calls[job->count++];
         call_make(c, context, &p, (enum glint_pass)info.pass, 40 + i);
         if (info.pass == GLINT_BACKWARD)

@@ -152,10 +152,13 @@ local function coverage(program, library)
     if read(data) then
       executed[source] = {}
       known[source] = {}
+      local own = false -- not of a header, whose lines come behind the source's
       for _, line in ipairs(lines(must(("cd %s && gcov --stdout %s"):format(tree, data)))) do
         local count, number = line:match("^%s*([%d#=*-]+):%s*(%d+):")
         number = math.tointeger(tonumber(number))
-        if count and number and number > 0 and count ~= "-" then
+        local name = line:match("^%s*%-:%s*0:Source:(.*)$")
+        if name then own = name == source end
+        if own and count and number and number > 0 and count ~= "-" then
           known[source][number] = true
           if count:find("^%d") then executed[source][number] = true end
         end
