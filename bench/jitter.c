@@ -7,6 +7,13 @@
  * median. Replays of the graph are none if not given. Each is timed by the device, from an event ahead of it to one
  * behind it; the line before it is of two events with nothing between them.
  *
+ * Planning's own tail, apart from the machine's: each of N problems that are drawn from a seed is planned TIMES
+ * times in a row, and the least of these times counts. An interruption is in some of them; what the problem itself
+ * takes is in all. The first of each TIMES, ahead of which a thousand other problems were planned, has a line of its
+ * own, and the loop of multiplications has the same two lines. An interruption may be longer than all TIMES, and slow
+ * what follows: so the slowest hundredth, by their least, is planned AGAIN times more, and `slowest again` is all N
+ * problems after that. The caches then have the problem's rows of the table: `cold` is for what they take without.
+ *
  * The clock itself is the first line. `multiplications` is a loop of them in registers, about as long as planning,
  * which calls nothing and reads no memory: the two are timed in turn, so that what both have in their tails is the
  * machine's. `cold` are a thousandth of the calls, each after a walk over more memory than caches have. What a call
@@ -26,10 +33,14 @@
 #include <sys/resource.h>
 #include <time.h>
 
+#include "bench/drawn_problems.h"
 #include "glint.h"
 #include "tests/cuda/device.h"
 
 enum { HEADS = 4, KEYS = 256, ROWS = 16, MOST_DIM = 256, WORKSPACE = 1 << 22, CACHES = 1 << 26, LINE = 64, PRODUCTS = 1000 };
+
+/* Planning's own tail. */
+enum { SEED = 29, TIMES = 8, AGAIN = 200, BLOCK = 1000 };
 
 /* The token's calls: a layer each, with a cache of its own, so that keys come from memory. */
 enum { LAYERS = 32, CACHE_KEYS = 4096, CACHE_HEADS = 8, QUERY_HEADS = 32, CACHE_DIM = 128, IN_FLIGHT = 64 };
@@ -200,6 +211,102 @@ static int measure_in_turn(struct timed *timed, int count, struct subject *s, si
     return 0;
 }
 
+/* The least time of a drawn problem. */
+struct least {
+    uint32_t time, index;
+};
+
+static int slowest_first(const void *a, const void *b)
+{
+    const struct least *x = a, *y = b;
+    return x->time != y->time ? (x->time < y->time) - (x->time > y->time) : (x->index > y->index) - (x->index < y->index);
+}
+
+static uint32_t clocked(const struct drawn_problem *drawn, struct subject *s)
+{
+    struct glint_plan made;
+    const uint64_t begin = now();
+    if (drawn)
+        (void)glint_plan(s->context, &drawn->problem, drawn->pass, &made);
+    else
+        (void)multiply(s);
+    const uint64_t taken = now() - begin;
+    return taken < UINT32_MAX ? (uint32_t)taken : UINT32_MAX;
+}
+
+/* Of some calls in a row: the first one's time, and the least. */
+static uint32_t least_of(const struct drawn_problem *drawn, struct subject *s, int times, uint32_t *first)
+{
+    uint32_t least = UINT32_MAX;
+    for (int i = 0; i < times; i++) {
+        const uint32_t taken = clocked(drawn, s);
+        if (i == 0 && first)
+            *first = taken;
+        least = taken < least ? taken : least;
+    }
+    return least;
+}
+
+static void print_leasts(const char *name, const struct least *leasts, size_t count, uint32_t *times)
+{
+    for (size_t i = 0; i < count; i++)
+        times[i] = leasts[i].time;
+    print(name, times, count, 0, 0);
+}
+
+/* The slowest hundredth of the drawn problems once more. */
+static int measure_again(struct subject *s, struct least *leasts, size_t calls, uint32_t *times)
+{
+    struct drawn_problem drawn;
+    struct glint_plan made;
+    struct glint_variant_info row = GLINT_VARIANT_INFO_INIT;
+    qsort(leasts, calls, sizeof *leasts, slowest_first);
+    for (size_t i = 0; i < calls / 100; i++) {
+        if (!draw_problem(s->context, SEED, leasts[i].index, &drawn))
+            return 1;
+        const uint32_t again = least_of(&drawn, s, AGAIN, NULL);
+        leasts[i].time = again < leasts[i].time ? again : leasts[i].time;
+    }
+    qsort(leasts, calls, sizeof *leasts, slowest_first);
+    print_leasts("glint_plan, slowest again", leasts, calls, times);
+    if (!draw_problem(s->context, SEED, leasts[0].index, &drawn) ||
+        glint_plan(s->context, &drawn.problem, drawn.pass, &made) != GLINT_OK || glint_variant_at(made.variant, &row) != GLINT_OK)
+        return 1;
+    const struct glint_problem *p = &drawn.problem;
+    printf(
+        "    the slowest is number %lu of seed %d: %s, %lld x %lld x %lld, %lld heads of %lld, lengths %u, order %u, pages of %lld\n",
+        (unsigned long)leasts[0].index, SEED, row.name, (long long)p->batch, (long long)p->seqlen_q, (long long)p->seqlen_k,
+        (long long)p->heads_q, (long long)p->heads_kv, p->lengths, p->order, (long long)p->page_rows);
+    return 0;
+}
+
+/* Planning's own tail, and the loop's beside it. */
+static int measure_drawn(struct subject *s, uint32_t *times, size_t calls)
+{
+    static struct drawn_problem drawn[BLOCK];
+    struct least *leasts = malloc(2 * calls * sizeof *leasts), *of_loop = leasts + calls;
+    if (!leasts)
+        return printf("jitter: no memory\n"), 1;
+    for (size_t from = 0; from < calls; from += BLOCK) {
+        const size_t block = calls - from < BLOCK ? calls - from : BLOCK;
+        for (size_t i = 0; i < block; i++)
+            if (!draw_problem(s->context, SEED, from + i, &drawn[i]))
+                return free(leasts), printf("jitter: no problem can be drawn\n"), 1;
+        for (size_t i = 0; i < block; i++) {
+            const size_t at = from + i;
+            leasts[at] = (struct least){least_of(&drawn[i], s, TIMES, &times[at]), (uint32_t)at};
+            of_loop[at] = (struct least){least_of(NULL, s, TIMES, &times[calls + at]), (uint32_t)at};
+        }
+    }
+    print("glint_plan, drawn, first", times, calls, 0, 0);
+    print("multiplications, first", times + calls, calls, 0, 0);
+    print_leasts("glint_plan, drawn, least", leasts, calls, times);
+    print_leasts("multiplications, least", of_loop, calls, times);
+    const int failed = measure_again(s, leasts, calls, times);
+    free(leasts);
+    return failed;
+}
+
 static int measure(const char *name, enum glint_status (*call)(struct subject *), struct subject *s, uint32_t *times, size_t calls)
 {
     struct timed timed = {.name = name, .call = call, .times = times};
@@ -362,8 +469,8 @@ int main(int argc, char **argv)
     printf("%zu calls of each on one thread, float32, %d heads of %lld; nanoseconds\n", calls, HEADS, (long long)dim);
     print_columns();
     int failed = measure("the clock", nothing, &s, times, calls) || measure_planning(&s, times, calls) ||
-                 measure("glint_plan, refused", refuse, &s, times, calls) || measure("glint_plan_cost", cost, &s, times, calls) ||
-                 measure("glint_forward, 16 x 16", run, &s, times, calls);
+                 measure_drawn(&s, times, calls) || measure("glint_plan, refused", refuse, &s, times, calls) ||
+                 measure("glint_plan_cost", cost, &s, times, calls) || measure("glint_forward, 16 x 16", run, &s, times, calls);
     glint_problem_bshd(&s.problem, GLINT_F32, 1, 1, KEYS, HEADS, HEADS, dim);
     failed = failed || plan(&s) != GLINT_OK || measure("glint_forward, 1 x 256", run, &s, times, calls);
     free(times);
