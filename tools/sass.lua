@@ -14,7 +14,7 @@ package.path = "./tools/?.lua;" .. package.path
 local ptxas = require("ptxas")
 
 -- As NVCC_FLAGS of tools/cuda.bzl.
-local FLAGS = "-cubin -O3 -std=c++17 -I. -Ilib/device/ptx -Xptxas=-v,-fmad=false --Werror=all-warnings"
+local FLAGS = "-cubin -O3 -std=c++17 -I. -Ilib/device/ptx -Ilib/device/nvcc -Xptxas=-v,-fmad=false --Werror=all-warnings"
 
 local function run(command)
   if not os.execute(command) then error("failed: " .. command, 0) end
