@@ -191,6 +191,25 @@ harness.case("a proposed tile of a name that is taken serves a further target on
   package.loaded["gen.tiles.of_two"] = nil
 end)
 
+harness.case("two lines of a larger head dim that come to one name are one tile for the targets that it fits", function()
+  package.loaded["gen.tiles.of_two"] = { fwd = { [64] = { { m = 64, stages = 2, archs = { "small" } }, { m = 64, stages = 3, archs = { "large" } } } } }
+  local family = { name = "of_two", target_field = "archs", all_targets = { "small", "large" } }
+  function family.candidates() return { { how = "b", tile = { m = 32, stages = 2 } } } end
+  function family.fits(_, tile, target) return target == "large" or tile.stages < 3 end
+  function family.how_of(_, tile) return tile.m == 64 and "a" or "b" end
+  function family.adapt(tile) return tile end
+  local function shown(targets)
+    local lines = {}
+    for i, entry in ipairs(tiles.of(family, { pass = "fwd", dtype = "bf16", head_dim = 56, mask = "none" }, targets)) do
+      lines[i] = ("%d x %d: %s"):format(entry.tile.m, entry.tile.stages, table.concat(entry.tile.archs, " "))
+    end
+    return table.concat(lines, "; ")
+  end
+  harness.is(shown({ "small", "large" }), "64 x 2: small large")
+  harness.is(shown({ "large", "small" }), "64 x 3: large; 32 x 2: small")
+  package.loaded["gen.tiles.of_two"] = nil
+end)
+
 harness.case("every multiple of 8 up to 1024 expands for every ISA", function()
   covers(open(plain('"f32", "bf16"', every_eighth(1024), "cpu = { " .. ALL_ISAS .. " }")), cpu, { "f32", "bf16" }, 1024)
 end)

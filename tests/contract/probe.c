@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
+#include <sys/syscall.h>
 
 #include "lib/cpu/cpu.h"
 #include "lib/cpu/isa.h"
@@ -184,6 +185,7 @@ static void permission(void)
         {~(UINT64_C(1) << 18), 0, 0}, {UINT64_C(1) << 18, -22, 0}, {0, 0, 0},
         {UINT64_MAX, 1, 0},
     };
+    EXPECT(SYSTEM_CALL_ARCH_PRCTL == SYS_arch_prctl, "system call %d", SYSTEM_CALL_ARCH_PRCTL);
     for (size_t i = 0; i < sizeof answers / sizeof answers[0]; i++) {
         struct glint_options options = GLINT_OPTIONS_INIT;
         whole(true);

@@ -685,25 +685,27 @@ static void put_refusals(FILE *out, const struct glint_variant *v)
 }
 
 /* Whether a row takes strides that lie beside the largest that a map holds: of each tensor and dimension, where an
- * extent is one and where it is more. */
+ * extent is one and where it is more. Where heads are packed, a step along their groups may be a ninth of that. */
 static void put_far(FILE *out, const struct glint_variant *v)
 {
-    uint32_t sum = 2166136261u, refused = 0; /* FNV-1a */
-    for (int extent = 0; extent < 8; extent++)
+    enum { NINTH = 32 };                                                    /* in place of a power */
+    static const int64_t heads[4][2] = {{1, 1}, {40, 5}, {12, 1}, {18, 2}}; /* and key heads */
+    const int64_t ninth = ((INT64_C(1) << 40) - 1) / 2 / 9;                 /* of 16 bits; a multiple of 8 */
+    uint32_t sum = 2166136261u, refused = 0;                                /* FNV-1a */
+    for (int extent = 0; extent < 16; extent++)
         for (int tensor = 0; tensor < 4; tensor++)
             for (int dimension = 0; dimension < 3; dimension++)
-                for (int power = 33; power <= 41; power++)
+                for (int power = NINTH; power <= 41; power++)
                     for (int beside = -16; beside <= 16; beside += 16) {
-                        const int64_t heads = (extent & 2) == 0 ? 1 : 40;
-                        const struct extents e = {
-                            extent & 1 ? 3 : 1, heads, heads == 1 ? 1 : 5, extent & 4 ? 5 : 1, extent & 4 ? 70 : 1, 0, 0};
+                        const int64_t *const h = heads[extent / 4];
+                        const struct extents e = {extent & 1 ? 3 : 1, h[0], h[1], extent & 2 ? 5 : 1, extent & 2 ? 70 : 1, 0, 0};
                         struct glint_problem p;
                         struct glint_fault fault = {.field = "", .part = NULL};
                         if (!problem_of(v, &e, 2, &p))
                             continue;
                         struct glint_strides *const s = tensor == 0 ? &p.q : tensor == 1 ? &p.k : tensor == 2 ? &p.v : &p.o;
                         int64_t *const stride = dimension == 0 ? &s->batch : dimension == 1 ? &s->head : &s->row;
-                        *stride = (INT64_C(1) << power) + beside;
+                        *stride = (power == NINTH ? ninth : INT64_C(1) << power) + beside;
                         const enum glint_status status = glint_family_of(v)->fits(v, &p, NULL, &fault);
                         sum = (sum ^ (uint32_t)status) * 16777619u;
                         refused += status != GLINT_OK;
