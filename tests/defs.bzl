@@ -29,10 +29,10 @@ def _linked(variant, variants):
     forward = [other for other in variants if other["pass"] == "fwd" and _key(other) == _key(variant)]
     return [variant] + (forward[:1] if variant["family"] == "cpu" else forward)
 
-# Variants of a CPU, and those whose PTX is simulated, that differ by their head dim and tile alone share out the checks of
-# rules (tests/checks/variant_checks.c): one of them runs a rule, and each runs everything else. Which one it is moves on
-# from kind to kind. Simulated variants have their checks dealt out (tests/hostsim/deal). `--test_arg=--whole` runs all. What
-# a GPU's bundle runs is always whole.
+# Simulated variants and those of a CPU have their checks dealt out (tests/hostsim/deal). Others, those whose PTX is simulated,
+# and those that only a part of the tests runs (_dealt), share checks of rules (tests/checks/variant_checks.c) with those that
+# differ from them by their head dim and tile alone: one of them runs a rule, and each runs everything else. Which one it is moves
+# on from kind to kind. `--test_arg=--whole` runs all. What a GPU's bundle runs is always whole.
 def _size(part):
     """Is a part of a name a head dim, a tile or its stages: d64, m128n64, s3?"""
     return part[1:2].isdigit() and (part[0] in "ds" or (part[0] == "m" and "n" in part))
@@ -51,6 +51,17 @@ def _shares(variants, most):
         for i, name in enumerate(group)
         if len(group) > 1
     }
+
+def _dealt(checks, share):
+    """The arguments and the data of a CPU variant's test. ThreadSanitizer looks at the checks that use threads, which each variant has.
+    The other sanitizers see all variants of the library's spec, and few of other specs."""
+    if not checks:
+        return share, []
+    whole = ["//tools:thread_sanitizer"] + (["//tools:address_sanitizer", "//tools:undefined_sanitizer", "//tools:memory_sanitizer"] if native.package_name() != "tests" else [])
+    return (
+        select(dict({setting: share for setting in whole}, **{"//conditions:default": ["--dealt=$(rootpath %s)" % checks]})),
+        select(dict({setting: [] for setting in whole}, **{"//conditions:default": [checks]})),
+    )
 
 def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
     """One test a variant, by its name, in a library that has only this variant; and suites d<head_dim>, <dtype>, <pass>, all_variants.
@@ -78,11 +89,14 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
             variants = linked[name],
             **kwargs
         )
+        of_cpu = variant["family"] == "cpu"
+        args, data = _dealt(of_cpu and dealt_to(native.package_name(), variant), shares.get(name, []))
         glint_cc_test(
             name = name,
             size = "medium",  # under qemu
-            args = ["--variant=" + name] + shares.get(name, []),
-            tags = ["threads"] if variant["family"] == "cpu" else [],
+            args = ["--variant=" + name] + args,
+            data = data,
+            tags = ["threads"] if of_cpu else [],
             target_compatible_with = runs(variant),
             deps = [ # in the order of linking
                 "//tests/checks:variant_test",
@@ -90,7 +104,7 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
                 name + "__library",
             ],
         )
-        if variant["family"] != "cpu":
+        if not of_cpu:
             simulated_variant_test(variant, linked[name], dealt = dealt_to(native.package_name(), variant), simulated = simulated, table = table, **kwargs)
             suites.setdefault("hostsim", []).append(name + "__hostsim")
             suites.setdefault("ptx", []).extend(ptx_variant_tests(

@@ -1,14 +1,15 @@
-"""Which checks each simulated variant runs."""
+"""Which checks each variant runs: of those that are simulated, and of those of a CPU."""
 
 load("@rules_cc//cc:defs.bzl", "cc_binary", "cc_library")
 load("//tools:defs.bzl", "test_tables")
-load(":rooms.bzl", "ROOMS", "formats_only")
+load(":rooms.bzl", "CPU_ROOMS", "ROOMS", "formats_only")
 
-# A symbol for each image of a table, without kernels (tests/hostsim/image.h).
+# A symbol for each image of a table, without kernels (tests/hostsim/image.h); for each kernel that a table calls.
 _IMAGES = "for name in %s; do echo \"const unsigned long long $${name}_cubin[] = {0x6d69737465697571};\"; done >$@"
+_KERNELS = "sed -n 's/^glint_cpu_phase_fn \\(.*\\);$$/const char \\1[1];/p' $< >$@"
 
 def _names(room, variants, spec):
-    """ROOM_names [VARIANT...]: names.c over the variants of a room."""
+    """ROOM_names [VARIANT...]: names.c over the GPU variants of a room."""
     name = room.replace("/", "_")
     test_tables(name + "_table_source", {name + "_table": variants}, spec)
     native.genrule(
@@ -39,31 +40,88 @@ def _names(room, variants, spec):
     )
     return name + "_names"
 
-def deal(name):
-    """Deals all checks of all rooms' variants out to them (deal.lua): ROOM/VARIANT.checks for each.
+def _names_of_cpus(room, variants, spec):
+    """cpu_ROOM_names: names.c over the variants of CPUs of a room, on a CPU that has every instruction set."""
+    name = "cpu_" + room.replace("/", "_")
+    test_tables(name + "_table_source", {name + "_table": variants}, spec)
+    native.genrule(
+        name = name + "_kernels_source",
+        testonly = True,
+        srcs = [name + "_table.c"],
+        outs = [name + "_kernels.c"],
+        cmd = _KERNELS,
+        tags = ["manual"],
+    )
+    cc_library(
+        name = name + "_kernels",
+        testonly = True,
+        srcs = [name + "_kernels.c"],
+        linkstatic = True,
+        tags = ["manual"],
+    )
+    cc_binary(
+        name = name + "_names",
+        testonly = True,
+        srcs = ["every_isa.c"],
+        tags = ["manual"],
+        deps = [  # in the order of linking
+            ":names",
+            "//tests/checks:backend_host",
+            "//lib:core",
+            name + "_table",
+            name + "_kernels",
+        ],
+    )
+    return name + "_names"
 
-    Args:
-      name: the target that makes the files
-    """
-    programs = {room: _names(room, ROOMS[room].variants, ROOMS[room].spec) for room in ROOMS}
-    formats = {
-        room: " ".join([variant["name"] for variant in ROOMS[room].variants if formats_only(variant, ROOMS[room].variants)])
-        for room in ROOMS
-    }
+def _deal(name, folder, rooms, programs, formats):
+    """ROOM/VARIANT.checks for each variant of some rooms, in a folder; `formats`: of which variants only those checks are named."""
+    place = "$(RULEDIR)/" + folder
+    runs = " && ".join(
+        ["$$run $(execpath %s) %s >%s%s.names" % (programs[room], formats.get(room, ""), place, room) for room in rooms] +
+        ["$(execpath @lua//:lua) $(execpath :deal.lua) %s %s" % (place, " ".join(rooms.keys()))],
+    ) if rooms else "true"
     native.genrule(
         name = name,
         testonly = True,
         srcs = programs.values(),
-        outs = [room + ".names" for room in ROOMS] +
-               ["%s/%s.checks" % (room, variant["name"]) for room in ROOMS for variant in ROOMS[room].variants],
-        cmd = " && ".join(
-            ["$(execpath %s) %s >$(RULEDIR)/%s.names" % (programs[room], formats[room], room) for room in ROOMS] +
-            ["$(execpath @lua//:lua) $(execpath :deal.lua) $(RULEDIR) " + " ".join(ROOMS.keys())],
-        ) if ROOMS else "true",
+        outs = [folder + room + ".names" for room in rooms] +
+               ["%s%s/%s.checks" % (folder, room, variant["name"]) for room in rooms for variant in rooms[room].variants],
+        cmd = select({
+            "//tools:cross": "run=$(execpath @local_aarch64//:run); " + runs,
+            "//conditions:default": "run=; " + runs,
+        }),
         tags = ["manual"],
         tools = [
             ":deal.lua",
             "@lua//:lua",
-        ],
+        ] + select({
+            "//tools:cross": ["@local_aarch64//:run"],
+            "//conditions:default": [],
+        }),
         visibility = ["//tests:__subpackages__"],
+    )
+
+def deal(name):
+    """Deals all checks of all rooms' variants out to them (deal.lua): ROOM/VARIANT.checks for each, in the folder cpu for those of CPUs.
+
+    Args:
+      name: the target that makes the files of simulated variants; NAME_cpu makes those of CPUs
+    """
+    _deal(
+        name,
+        "",
+        ROOMS,
+        {room: _names(room, ROOMS[room].variants, ROOMS[room].spec) for room in ROOMS},
+        {
+            room: " ".join([variant["name"] for variant in ROOMS[room].variants if formats_only(variant, ROOMS[room].variants)])
+            for room in ROOMS
+        },
+    )
+    _deal(
+        name + "_cpu",
+        "cpu/",
+        CPU_ROOMS,
+        {room: _names_of_cpus(room, CPU_ROOMS[room].variants, CPU_ROOMS[room].spec) for room in CPU_ROOMS},
+        {},
     )

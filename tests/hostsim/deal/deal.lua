@@ -1,7 +1,7 @@
--- Deals the checks of simulated variants out to them: deal.lua FOLDER ROOM... reads FOLDER/ROOM.names for each
--- room, lines `row check` (names.c), and writes FOLDER/ROOM/ROW.checks for each row, the names of the checks
--- that it runs in the simulator. A room is a folder of tests with a spec of its own; the first is that of the
--- library's spec.
+-- Deals the checks of variants out to them: deal.lua FOLDER ROOM... reads FOLDER/ROOM.names for each room, lines
+-- `row check` (names.c), and writes FOLDER/ROOM/ROW.checks for each row, the names of the checks that it runs: in
+-- the simulator, or on its CPU. A room is a folder of tests with a spec of its own; the first is that of the
+-- library's spec. What is said of a family of GPUs holds of an instruction set of CPUs, which a machine may lack.
 --
 -- | a check that asks about              | is run by                                                         |
 -- |--------------------------------------|-------------------------------------------------------------------|
@@ -49,6 +49,9 @@ function deal.parse(room, row)
   end
   if head_dim % 16 ~= 0 then values[#values + 1] = "padded" end -- products take 16 at a time
   local strategy = table.concat(words, "_")
+  if family == "cpu" then
+    family, strategy = strategy, "cpu" -- x86_64_v3
+  end
   values[#values + 1] = strategy
   return { room = room, name = row, kind = pass .. "_" .. family, strategy = strategy, head_dim = head_dim, values = values }
 end

@@ -19,6 +19,10 @@ expect(table.concat(parsed.values, " ") == "bf16 i8 band softcap padded step", "
 parsed = deal.parse("tests/parts", "bwd_bf16_d64_causal__sm90a_fused_h1_m128n128")
 expect(table.concat(parsed.values, " ") == "bf16 causal parts fused", "values %s", table.concat(parsed.values, " "))
 
+parsed = deal.parse("tests/odd", "bwd_bf16_d40_band_softcap__cpu_x86_64_v3_m64n96")
+expect(parsed.kind == "bwd_x86_64_v3", "kind %s", parsed.kind)
+expect(table.concat(parsed.values, " ") == "bf16 band softcap padded cpu", "values %s", table.concat(parsed.values, " "))
+
 -- Rows of a whole product, and of another strategy and room; a check that all have, of some rows, of one row, of tiles.
 local list = {}
 local function add(room, row, ...)
@@ -41,6 +45,9 @@ for _, dtype in ipairs({ "f32", "bf16" }) do
   for _, mask in ipairs({ "causal", "interval" }) do
     add("tests/intervals", ("bwd_%s_d40_%s__sm80_fused_m32n32"):format(dtype, mask), "law/repeat", "accuracy/q65_k1", "law/of_this_room")
   end
+end
+for _, isa in ipairs({ "x86_64", "x86_64_v4" }) do
+  for _, dtype in ipairs({ "f32", "bf16" }) do add("tests", ("bwd_%s_d64_none__cpu_%s_m64n96"):format(dtype, isa), "identity/cpu") end
 end
 local runs = deal.out(list)
 
@@ -74,6 +81,7 @@ expect(of("lengths/full", nil, "split") == 1, "lengths/full is not run by the ot
 expect(of("law/window") == 2, "law/window is not run by two rows")
 expect(of("special/alone") == 1, "special/alone is not run")
 expect(of("accuracy/q65_k1") == 23, "a check about tiles is not run by each row")
+expect(of("identity/cpu") == 4, "identity/cpu is not run with each dtype for each instruction set")
 
 -- What is dealt depends on the list alone.
 local again = deal.out(list)
