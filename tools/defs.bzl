@@ -94,7 +94,7 @@ def _kernel(variant, tags):
         cubins = name + "_cubin",
         compress = variant.get("compress", "size"),
         record = record,
-        tags = tags,
+        tags = ["manual"],  # who links it packs it
         target_compatible_with = needs_nvcc(),
         visibility = ["//visibility:public"],
     )

@@ -5,7 +5,7 @@
 --
 -- | a check that asks about              | is run by                                                         |
 -- |--------------------------------------|-------------------------------------------------------------------|
--- | a tile, its edges, a head dim        | each row that has it                                              |
+-- | a tile, its edges, a head dim        | of the rows of a tile, head dim and strategy that have it, a few  |
 -- | where rows, keys or visible keys are | of the rows of a pass, family and strategy that have it, a few    |
 -- | anything else                        | of the rows of a pass and family that have it, a few              |
 --
@@ -25,10 +25,11 @@ local function matches(check, patterns)
   return false
 end
 
--- Takes the name of a room's row apart: its pass and family, its strategy, and the values of its axes.
+-- Takes the name of a room's row apart: its pass and family, its strategy, its head dim and tile, and the values of its
+-- axes.
 function deal.parse(room, row)
   local computes, how = row:match("^(.-)__(.*)$")
-  local pass, family, words, values, head_dim = nil, nil, {}, {}, nil
+  local pass, family, words, values, head_dim, tile = nil, nil, {}, {}, nil, {}
   for part in computes:gmatch("[^_]+") do
     if not pass then
       pass = part
@@ -43,7 +44,9 @@ function deal.parse(room, row)
       family = part
     elseif part:find("^h%d+$") then
       values[#values + 1] = "parts" -- blocks share out the heads of a group
-    elseif not part:find("^m%d+n%d+$") and not part:find("^s%d+$") then -- a tile; stages, or keys of a copy
+    elseif part:find("^m%d+n%d+$") or part:find("^s%d+$") then -- a tile; stages, or keys of a copy
+      tile[#tile + 1] = part
+    else
       words[#words + 1] = part
     end
   end
@@ -53,7 +56,9 @@ function deal.parse(room, row)
     family, strategy = strategy, "cpu" -- x86_64_v3
   end
   values[#values + 1] = strategy
-  return { room = room, name = row, kind = pass .. "_" .. family, strategy = strategy, head_dim = head_dim, values = values }
+  return {
+    room = room, name = row, kind = pass .. "_" .. family, strategy = strategy, head_dim = head_dim, tile = table.concat(tile, "_"), values = values,
+  }
 end
 
 -- A number in (0, 1) that a text decides: FNV-1a.
@@ -89,7 +94,6 @@ end
 
 -- The rows of a group that run its check.
 local function choose(group, check, first)
-  if matches(check, OF_TILES) then return group end
   local own, covered, chosen = {}, {}, {}
   for _, row in ipairs(group) do
     if row.room == first then own[#own + 1] = row end
@@ -97,6 +101,12 @@ local function choose(group, check, first)
   cover(own, check, covered, chosen)
   cover(group, check, covered, chosen)
   return chosen
+end
+
+-- What rows have in common that share a check out.
+local function shared(row, check)
+  if matches(check, OF_TILES) then return ("%s %s d%d %s"):format(row.kind, row.strategy, row.head_dim, row.tile) end
+  return row.kind .. " " .. (matches(check, OF_PLACES) and row.strategy or "")
 end
 
 -- Which checks each row runs, { [room] = { [row] = { check, ... } } }, from a list of { room, row, check }, in
@@ -110,7 +120,7 @@ function deal.out(list)
     local id = room .. "/" .. name
     rows[id] = rows[id] or deal.parse(room, name)
     local row = rows[id]
-    local key = ("%s %s %s"):format(row.kind, matches(check, OF_PLACES) and row.strategy or "", check)
+    local key = shared(row, check) .. " " .. check
     if not groups[key] then
       groups[key] = { check = check }
       order[#order + 1] = groups[key]
