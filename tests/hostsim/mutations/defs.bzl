@@ -73,8 +73,9 @@ def _outcome_impl(ctx):
     ctx.actions.run(
         executable = ctx.executable.judge,
         arguments = ["--out=" + out.path, "--source=" + ctx.file.source.path] +
-                    ["--%s=%s" % (name, value) for name, value in ctx.attr.arguments.items()],
-        inputs = [ctx.file.source] + ctx.files._headers,
+                    ["--%s=%s" % (name, value) for name, value in ctx.attr.arguments.items()] +
+                    (["--found=" + ",".join([file.path for file in ctx.files.found])] if ctx.files.found else []),
+        inputs = [ctx.file.source] + ctx.files._headers + ctx.files.found,
         outputs = [out],
         mnemonic = "Judge",
         progress_message = "Judging %s" % ctx.label.name,
@@ -88,6 +89,7 @@ _outcome = rule(
         "judge": attr.label(mandatory = True, executable = True, cfg = "target"),
         "source": attr.label(mandatory = True, allow_single_file = [".cu"]),
         "arguments": attr.string_dict(),
+        "found": attr.label_list(doc = "outcomes; only the checks that found their faults are run"),
         "_headers": attr.label(default = "//lib:device_headers", allow_files = True),
     },
 )
@@ -155,10 +157,11 @@ def _judge_program(name, kernel, variant, forward, source):
         ] + ([kernel + "_forward"] if forward else []),
     )
 
-def _judged(mutation, variant, judge, source, cases, **more):
+def _judged(mutation, variant, judge, source, cases, found = [], **more):
     _outcome(
         name = mutation["name"],
         testonly = True,
+        found = found,
         arguments = dict(
             more,
             name = mutation["name"],
@@ -247,8 +250,8 @@ def _apart(mutation, variant, forward):
     _judge_program(mutation["name"], mutation["kernel"], variant, forward, source)
     _judged(mutation, variant, mutation["name"] + "_judge", source, _cases(mutation, variant))
 
-def _together(kernel, faults, variant, forward, headers):
-    """The others of a kernel, and the kernel as it is."""
+def _together(kernel, faults, variant, forward, headers, found):
+    """The others of a kernel, and the kernel as it is, which every check passes that found a fault of the kernel's."""
     source = "mutated/%s.cu" % kernel
     changes = []
     for i, fault in enumerate(faults):
@@ -269,7 +272,8 @@ def _together(kernel, faults, variant, forward, headers):
     for i, fault in enumerate(faults):
         _judged(fault, variant, kernel + "_judge", source, _cases(fault, variant), fault = str(i + 1))
     unchanged = dict(name = "unchanged_" + kernel, kernel = kernel, breaks = "nothing: the kernel as it is", caught = [])
-    _judged(unchanged, variant, kernel + "_judge", source, {case: None for fault in faults for case in _cases(fault, variant)}.keys())
+    cases = [] if found else {case: None for fault in faults for case in _cases(fault, variant)}.keys()
+    _judged(unchanged, variant, kernel + "_judge", source, cases, found = found)
     return unchanged["name"]
 
 def mutation_tests(mutations, kernels, headers, spec):
@@ -288,5 +292,6 @@ def mutation_tests(mutations, kernels, headers, spec):
             _apart(mutation, *kernels[mutation["kernel"]])
     for kernel, (variant, forward) in kernels.items():
         faults = [mutation for mutation in mutations if mutation["kernel"] == kernel and not mutation.get("apart")]
-        names.append(_together(kernel, faults, variant, forward, headers[kernel]))
+        found = [mutation["name"] for mutation in mutations if mutation["kernel"] == kernel and mutation["caught"]]
+        names.append(_together(kernel, faults, variant, forward, headers[kernel], found))
     _tests(names)

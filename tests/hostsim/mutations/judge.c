@@ -1,10 +1,11 @@
 /* Runs a changed kernel through chosen checks in the simulator, and writes what became of it (read by table.lua):
  *
  *   judge --out=FILE --variant=NAME --source=KERNEL --cases=CASE,CASE,... --meant=KINDS [--fault=NUMBER]
- *   --FIELD=TEXT...
+ *   [--found=FILE,FILE,...] --FIELD=TEXT...
  *
  * NUMBER is which fault happens of those that choose.lua has put into the kernel: 0, or left out, none. A case is a
- * check's name, or the begin of some, with a * at the end. They are run one after another, in orders drawn from two
+ * check's name, or the begin of some, with a * at the end. With --found the checks that found the faults of those
+ * outcomes are run in place of the cases. They are run one after another, in orders drawn from two
  * seeds, until the simulator reports something, or an answer is wrong where an answer is among what is meant to catch
  * the change. A change that nothing is meant to catch is run with one seed: every launch has an order of its own. The
  * exit status says whether the outcome could be written, not what it is. */
@@ -65,6 +66,38 @@ static bool matches(const char *text, size_t length, const char *name)
     if (length > 0 && text[length - 1] == '*')
         return strncmp(text, name, length - 1) == 0;
     return strlen(name) == length && strncmp(text, name, length) == 0;
+}
+
+/* Adds to the list, of all checks, those that found the faults of outcomes, each once. The outcomes' files have commas
+ * between their names. */
+static void choose_found(struct check_list *list, const struct check_list *all, const char *files)
+{
+    for (const char *at = files; *at != '\0';) {
+        const size_t length = strcspn(at, ",");
+        char path[512], line[MESSAGE];
+        snprintf(path, sizeof path, "%.*s", (int)length, at);
+        FILE *file = fopen(path, "r");
+        if (file == NULL) {
+            fprintf(stderr, "judge: %s cannot be read\n", path);
+            exit(2);
+        }
+        while (fgets(line, sizeof line, file) != NULL) {
+            line[strcspn(line, "\n")] = '\0';
+            const char *name = strncmp(line, "case: ", 6) == 0 ? line + 6 : "";
+            bool there = false;
+            for (size_t i = 0; i < list->count; i++)
+                there |= strcmp(list->at[i].name, name) == 0;
+            for (size_t i = 0; i < all->count && !there; i++)
+                if (strcmp(all->at[i].name, name) == 0)
+                    checks_add(list, all->at[i].run, &all->at[i].shape, "%s", name);
+        }
+        fclose(file);
+        at += length + (at[length] == ',');
+    }
+    if (list->count == 0) {
+        fprintf(stderr, "judge: no check found a fault of %s\n", files);
+        exit(2);
+    }
 }
 
 /* The checks of the cases, in the order of the cases. */
@@ -178,7 +211,10 @@ int main(int argc, char **argv)
     }
     struct check_list all = {.subject = &subject}, chosen = {.subject = &subject};
     variant_checks(&all);
-    choose(&chosen, &all, argument("cases"));
+    if (argument_or("found", NULL) != NULL)
+        choose_found(&chosen, &all, argument("found"));
+    else
+        choose(&chosen, &all, argument("cases"));
     search(&outcome, &chosen);
     subject_close(&subject);
     checks_free(&all);
