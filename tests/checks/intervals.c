@@ -24,6 +24,8 @@ struct batch {
     float *lse_alone, *dlse, *dlse_alone, *sinks, *dsinks, *lse_host, *slopes, *logit, *bias, *dbias, *dbias_alone;
     int32_t *begin, *end, *host[2], *first[2], *lengths[2], *table;
     uint32_t *fault, *tree, *tree_host;
+    bool ends;             /* of V one element of each head of a sequence is special alone, in one of its last rows */
+    int64_t grown;         /* with `ends`: eight rows of the last sequence that have larger scores in the second tile */
     int64_t pages, spoilt; /* spoilt: the first sequence with a page outside of the pool; -1: none */
 };
 
@@ -71,10 +73,27 @@ static void *put_normal(const struct batch *b, enum tensor t, const struct shape
     for (int64_t i = 0; i < count_of(b, t); i++) {
         const int64_t row = i / b->dim % b->rows[of_keys(t)], d = i % b->dim;
         const float normal = rand_normal(&r);
+        if (b->ends && forward && d == 0 && row >= b->at[of_keys(t)][1] && (t == Q || t == K)) {
+            const int64_t own = row - b->at[of_keys(t)][1], tile = own / b->subject->info.tile_n;
+            const double scale = shape->softmax_scale != 0 ? (double)shape->softmax_scale : 1 / sqrt((double)b->dim);
+            const float grows = t == K ? (tile == 1 ? (float)(120 / (16 * scale)) : 0)
+                                : own / (b->subject->info.queries_up_to > 0 ? 4 : 8) == b->grown ? 16
+                                                                                                 : 0;
+            dtype_store_row(dtype, bytes + (size_t)i * element(b), &grows, 1);
+            continue;
+        }
         const float x = !forward || d != 0 ? normal : t == Q && row % 6 == 5 ? largest : t == K ? -1 : normal;
         dtype_store_row(dtype, bytes + (size_t)i * element(b), &x, 1);
     }
-    for (int64_t sequence = 0; sequence < b->count && forward && t == V; sequence += 2)
+    for (int64_t sequence = 0; sequence < b->count && forward && t == V && b->ends; sequence++)
+        for (int64_t h = 0; h < b->heads_kv; h++) {
+            const int64_t key = b->length[1][sequence] - 1 - h * (sequence + 3) % 7, row = b->at[1][sequence] + key;
+            const int64_t d = h != 0 ? 5 * key % b->dim : (sequence % 2 != 0 ? b->dim / 2 : b->dim) - 1;
+            unsigned char *const at = bytes + (size_t)((h * b->rows[1] + row) * b->dim) * element(b);
+            if (key >= 0)
+                dtype_store_row(dtype, at + (size_t)d * element(b), &(float){NAN}, 1);
+        }
+    for (int64_t sequence = 0; sequence < b->count && forward && t == V && !b->ends; sequence += 2)
         for (int64_t i = 0; i < b->heads_kv * b->length[1][sequence]; i++) {
             const int64_t key = i % b->length[1][sequence], row = b->at[1][sequence] + key;
             const float special = key % 3 == 1 ? NAN : key % 2 != 0 ? INFINITY : -INFINITY;
@@ -96,6 +115,7 @@ static struct glint_problem problem_of(const struct batch *b, const struct shape
     p.mask = shape->mask;
     p.window_left = shape->window_left;
     p.window_right = shape->window_right;
+    p.diagonal = shape->diagonal;
     p.softcap = shape->softcap;
     p.softmax_scale = shape->softmax_scale != 0 ? shape->softmax_scale : p.softmax_scale;
     p.sinks = shape->sinks;
@@ -311,9 +331,10 @@ static void compare_alone(struct batch *b, const struct shape *shape, int64_t i,
     }
 }
 
-enum { SPOILT = 16 };
+enum { SPOILT = 16, ENDS = 32 };
 
-/* shape->detail: the kind, and with SPOILT whether a sequence has pages outside of the pool. */
+/* shape->detail: the kind, and with SPOILT whether a sequence has pages outside of the pool. With ENDS there are two
+ * sequences, of which the last one has both bounds. */
 static void sequences(struct subject *subject, const struct shape *shape)
 {
     const struct backend *backend = subject->backend;
@@ -323,7 +344,9 @@ static void sequences(struct subject *subject, const struct shape *shape)
                       .heads_q = 4,
                       .heads_kv = 2,
                       .dim = subject->info.head_dim,
-                      .spoilt = shape->detail >= SPOILT ? 0 : -1};
+                      .ends = (shape->detail & ENDS) != 0,
+                      .grown = (int64_t)shape->seed,
+                      .spoilt = (shape->detail & SPOILT) != 0 ? 0 : -1};
     /* the last one has all queries, behind which is nothing */
     const int64_t some[2][FEW] = {{shape->seqlen_q, 3, shape->seqlen_q - 7, 0, 5, 0, shape->seqlen_q},
                                   {shape->seqlen_k, shape->seqlen_k - 3, 17, 5, 0, 0, 17}};
@@ -332,11 +355,17 @@ static void sequences(struct subject *subject, const struct shape *shape)
     b.rows[0] = is_ragged(b.kind) ? 2 : 0;
     b.rows[1] = is_ragged(b.kind) ? 1 : 0;
     /* dBias is as large as all bounds together */
-    b.count = b.kind == GIVEN ? SOME : is_ragged(b.kind) && !shape->dbias ? MANY : FEW;
+    b.count = b.ends ? 2 : b.kind == GIVEN ? SOME : is_ragged(b.kind) && !shape->dbias ? MANY : FEW;
     int32_t first[2][MANY + 1], lengths[2][MANY];
     for (int64_t i = 0; i < b.count; i++)
         for (int keys = 0; keys < 2; keys++) {
-            b.length[keys][i] = b.kind == GIVEN ? b.bound[keys] : i < FEW ? some[keys][i] : keys ? 5 * i % 7 : i % 3;
+            b.length[keys][i] = b.ends            ? (i == 1 ? b.bound[keys]
+                                                     : keys ? b.bound[1] - 15
+                                                            : 3)
+                                : b.kind == GIVEN ? b.bound[keys]
+                                : i < FEW         ? some[keys][i]
+                                : keys            ? 5 * i % 7
+                                                  : i % 3;
             b.at[keys][i] = b.rows[keys];
             first[keys][i] = (int32_t)b.rows[keys];
             lengths[keys][i] = (int32_t)b.length[keys][i] - (i == WRONG && keys == (int)b.kind % 2 ? 9 : 0);
@@ -424,6 +453,22 @@ static void sequences(struct subject *subject, const struct shape *shape)
             check_fail("%s: the largest logit of head %d is %.9g, and of the sequences alone %.9g", kind_names[b.kind], h,
                        (double)logit[h], (double)most[h]);
     check_device_release_all();
+}
+
+/* The last sequence ends before each sixteenth row of a tile, where the tensors end. The first one ends behind such a
+ * row. */
+static void each_end(struct subject *subject, const struct shape *shape)
+{
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const bool decode = subject->info.queries_up_to > 0;
+    for (int64_t turn = 0; 16 * turn < n || 16 * turn < m || turn < 4; turn++) {
+        struct shape s = *shape;
+        s.seqlen_q = decode ? 8 - turn / 2 % 2 : 31 + 16 * turn % m;
+        s.seqlen_k = 15 + 16 * turn % n + (turn < 4 ? (3 + s.seqlen_q / n) * n : turn % 2 * n);
+        s.seed = (uint64_t)(decode ? turn % 2 : turn);
+        s.softcap = subject_caps(subject) && turn < 4 ? 0x1p50f : s.softcap;
+        sequences(subject, &s);
+    }
 }
 
 /* Whether the row takes sequences that lie so. */
@@ -518,4 +563,27 @@ void tree_sequences_checks(struct check_list *list, struct subject *subject)
             if (takes(subject, (enum kind)kind))
                 checks_add(list, sequences, &s, "tree/%s%s", spoilt != 0 ? "bad_" : "", kind_names[kind]);
         }
+}
+
+/* Of rows that read intervals or trees, as ragged.c has it of all. */
+void intervals_ends_checks(struct check_list *list, struct subject *subject)
+{
+    const int64_t n = (int64_t)subject->info.tile_n;
+    const bool tree = subject_tree(subject), forward = subject->info.pass == GLINT_FORWARD;
+    if ((!subject_intervals(subject) && !tree) || subject->info.kv_dtype != 0 || subject->info.sm == 0)
+        return;
+    for (int kind = PADDED; kind < (forward ? KINDS : PADDED_PAGES); kind++) {
+        struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2};
+        s.intervals = subject_intervals(subject) ? OWN_INTERVALS : NO_INTERVALS;
+        s.tree = tree ? OWN_TREE : NO_TREE;
+        s.bias = subject_bias(subject) ? BIAS : NO_BIAS;
+        s.dbias = subject_bias(subject) && !forward;
+        s.mask = tree ? GLINT_MASK_BAND_BOTTOM_RIGHT : GLINT_MASK_NONE;
+        s.window_left = tree ? n : 0;
+        s.diagonal = tree ? -2 : 0; /* so that a band ends before a query's own slot */
+        s.softcap = subject_caps(subject) ? 1.0f : 0.0f;
+        s.detail = kind + ENDS;
+        if (takes(subject, (enum kind)kind))
+            checks_add(list, each_end, &s, "%s/%s_each_end", tree ? "tree" : "intervals", kind_names[kind]);
+    }
 }

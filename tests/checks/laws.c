@@ -1275,3 +1275,17 @@ void step_laws_checks(struct check_list *list, struct subject *subject)
     s.window_left = band ? 20 * n : 0;
     checks_add(list, any_device, &s, "law/devices");
 }
+
+/* Scores of one size: each span matters. */
+void later_step_laws_checks(struct check_list *list, struct subject *subject)
+{
+    const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
+    const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    const int64_t n = (int64_t)subject->info.tile_n;
+    struct shape s = {.batch = 1, .heads_q = 5, .heads_kv = 1, .seqlen_q = 3, .seqlen_k = 42 * n + 5};
+    if (!subject_is_step(subject))
+        return;
+    s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    s.window_left = band ? 40 * n : 0;
+    checks_add(list, any_device, &s, "law/devices_of_even_scores");
+}

@@ -26,7 +26,8 @@ struct batch {
     struct side side[2]; /* queries, keys */
     int64_t at[2][THOUSANDS], length[2][THOUSANDS]; /* what that means */
     int64_t page_rows;                              /* 0: linear K and V */
-    bool padded;                                    /* no ragged ones: tensors are laid out for the bounds, GLINT_LENGTHS_DEVICE */
+    bool alone;  /* `special` is one element of each head of a sequence, in one of its last rows */
+    bool padded; /* no ragged ones: tensors are laid out for the bounds, GLINT_LENGTHS_DEVICE */
     uint32_t first_fault;
 };
 
@@ -102,6 +103,9 @@ struct memory {
     void *at[TENSORS], *elsewhere[TENSORS];
     int32_t *first[2], *used[2];
     uint32_t *fault;
+    float *slopes, *bias;
+    int32_t *begin, *end; /* which hide nothing; alike in all rows, as the bits of trees are */
+    uint32_t *tree;
     float *sinks, *dsinks; /* [heads_q], and twice that, of a sequence alone in the second half; NULL: none */
     struct glint_plan plan;
     void *workspace; /* of the plan */
@@ -174,7 +178,7 @@ static void put_ragged_scales(const struct experiment *e, const struct memory *m
         for (int64_t i = 0; i < b->count && of_rows; i++)
             for (int64_t h = 0; h < heads; h++)
                 for (int64_t row = b->at[1][i]; row < b->at[1][i] + b->length[1][i]; row++)
-                    scales[h * rows + row] = scale_of(e, v, h, row);
+                    scales[b->padded ? (i * heads + h) * b->bound[1] + row - b->at[1][i] : h * rows + row] = scale_of(e, v, h, row);
         e->subject->backend->copy_in(memory->scales[v], scales, (size_t)count * sizeof *scales);
     }
 }
@@ -205,6 +209,12 @@ static float input_of(const struct experiment *e, const struct batch *b, enum te
     const int64_t of_all = b->at[has_keys(t)][i] + row;
     const float value = tensor_row(e, e->in[t], t, 0, h, of_all)[d];
     const bool of_special = b->special && (i % 2 == 0 || b->page_rows > 0); /* in pages sequences share rows of the experiment */
+    if (b->special && b->alone && (t == V || (pass_of(e) == GLINT_BACKWARD && (t == K || t == DOUT)))) {
+        const int64_t last = b->length[has_keys(t)][i] - 1, dim = tensor_dim(e, t);
+        const bool here =
+            h == 0 ? row == last && d == (i % 2 != 0 ? dim / 2 : dim) - 1 : row == last - (i + 3 * h) % 7 && d == 5 * row % dim;
+        return here ? NAN : value;
+    }
     if (of_special && (t == V || (pass_of(e) == GLINT_BACKWARD && (t == K || t == DOUT))))
         return special_or(value, of_all, d, tensor_dim(e, t), pass_of(e) == GLINT_FORWARD);
     if ((t == Q || t == DOUT) && b->length[1][i] == 0)
@@ -313,6 +323,11 @@ static struct glint_tensors tensors_at(void *const at[TENSORS], const struct mem
         tensor_set(&tensors, t, at[t]);
     tensors.sinks = memory->sinks;
     tensors.dsinks = memory->dsinks;
+    tensors.alibi_slopes = memory->slopes;
+    tensors.bias = memory->bias;
+    tensors.key_begin = memory->begin;
+    tensors.key_end = memory->end;
+    tensors.tree_bits = memory->tree;
     tensors.k_scale = memory->scales[0];
     tensors.v_scale = memory->scales[1];
     return tensors;
@@ -465,6 +480,36 @@ static void run_batch(struct experiment *e, const struct memory *memory, struct 
                        (double)sum[h], (double)-total[h]);
 }
 
+/* What a row reads beside K and V: slopes, a bias of one zero, intervals and trees of all keys. */
+static void put_what_hides_nothing(const struct experiment *e, const struct batch *b, struct memory *memory)
+{
+    const struct backend *backend = e->subject->backend;
+    const int64_t queries = b->padded ? b->count * b->bound[0] : rows_of(e, 0), words = queries * ((b->bound[0] + 31) / 32);
+    const int64_t elements = words > queries ? words : queries;
+    int32_t *const fill = check_memory((size_t)(elements + 1) * sizeof *fill);
+    for (int side = 0; side < 2 && e->problem.intervals != 0; side++) {
+        for (int64_t i = 0; i < queries; i++)
+            fill[i] = side == 0 ? INT32_MIN : INT32_MAX;
+        *(side == 0 ? &memory->begin : &memory->end) =
+            check_device_memory(backend, (size_t)queries * sizeof *fill + 1, 256, FENCE_NONE);
+        backend->copy_in(side == 0 ? memory->begin : memory->end, fill, (size_t)queries * sizeof *fill);
+    }
+    if (e->problem.tree != 0) {
+        memset(fill, 0xff, (size_t)words * sizeof *fill);
+        memory->tree = check_device_memory(backend, (size_t)words * sizeof *fill + 1, 256, FENCE_NONE);
+        backend->copy_in(memory->tree, fill, (size_t)words * sizeof *fill);
+    }
+    if (e->slopes != NULL) {
+        memory->slopes = check_device_memory(backend, (size_t)e->shape.heads_q * sizeof(float), 256, FENCE_NONE);
+        backend->copy_in(memory->slopes, e->slopes, (size_t)e->shape.heads_q * sizeof(float));
+    }
+    if (e->problem.bias_dtype != 0) {
+        const float zero = 0;
+        memory->bias = check_device_memory(backend, sizeof zero, 256, FENCE_NONE);
+        backend->copy_in(memory->bias, &zero, sizeof zero);
+    }
+}
+
 /* Plans the batch, and takes the memory that its calls want. */
 static struct memory prepare(const struct experiment *e, const struct batch *b)
 {
@@ -524,6 +569,7 @@ static struct memory prepare(const struct experiment *e, const struct batch *b)
         memory.used[keys] = check_device_memory(backend, (size_t)b->count * sizeof(int32_t), 256, FENCE_NONE);
     }
     memory.fault = check_device_memory(backend, sizeof *memory.fault, 256, FENCE_NONE);
+    put_what_hides_nothing(e, b, &memory);
     if (e->sinks != NULL) {
         memory.sinks = check_device_memory(backend, (size_t)e->shape.heads_q * sizeof(float), 256, FENCE_NONE);
         backend->copy_in(memory.sinks, e->sinks, (size_t)e->shape.heads_q * sizeof(float));
@@ -545,6 +591,7 @@ enum { LINEAR = 0, PADDED = 0, TOP_LEFT = 1, PAGES = 2 };
 static struct experiment *experiment_of(struct subject *subject, const struct shape *shape)
 {
     struct experiment *e = experiment_new(subject, shape);
+    e->problem.tree = subject->info.queries_up_to == 0 && subject_tree(subject);
     if (subject->info.pass == GLINT_FORWARD || shape->sinks)
         experiment_put_minus_infinity(e, 6);
     if (subject->info.pass == GLINT_FORWARD && shape->sinks) /* of one head none */
@@ -746,7 +793,12 @@ static bool takes(struct subject *subject, uint32_t lengths, int64_t page_rows)
     problem.page_rows = page_rows;
     problem.pages = problem.pages_per_sequence = page_rows > 0;
     problem.softcap = subject_caps(subject) ? 1.0f : 0.0f;
-    problem.mask = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0    ? GLINT_MASK_BAND_BOTTOM_RIGHT
+    problem.alibi = subject_alibi(subject);
+    problem.bias_dtype = subject_bias(subject) ? GLINT_F32 : 0;
+    problem.intervals = subject->info.queries_up_to == 0 && subject_intervals(subject);
+    problem.tree = subject->info.queries_up_to == 0 && subject_tree(subject);
+    problem.mask = problem.tree != 0                                           ? GLINT_MASK_NONE
+                   : (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0  ? GLINT_MASK_BAND_BOTTOM_RIGHT
                    : (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0 ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT
                                                                                : GLINT_MASK_NONE;
     return subject->backend->plan(subject_context(subject, LANES_SERIAL), &problem, (enum glint_pass)subject->info.pass,
@@ -777,12 +829,20 @@ static void padded_checks(struct check_list *list, struct subject *subject, stru
     checks_add(list, padded_of_none, &shape, "lengths/no_keys");
 }
 
-/* A row of decode serves problems without intervals and trees, too, which these are; intervals.c has those with them. */
-static void leave_out_intervals(struct check_list *list, size_t from)
+/* What the row computes no problem without. A row of decode serves problems without intervals and trees, too, which these
+ * are; intervals.c has those with them. Other rows have intervals and trees here that hide nothing. */
+static void as_the_row(struct check_list *list, const struct subject *subject, size_t from)
 {
+    const bool decode = subject->info.queries_up_to > 0;
     for (size_t i = from; i < list->count; i++) {
-        list->at[i].shape.intervals = NO_INTERVALS;
-        list->at[i].shape.tree = NO_TREE;
+        struct shape *const s = &list->at[i].shape;
+        s->intervals = !decode && subject_intervals(subject) ? WIDE_INTERVALS : NO_INTERVALS;
+        s->tree = NO_TREE;
+        s->alibi = subject_alibi(subject) ? SLOPES : NO_ALIBI;
+        if (decode || !subject_tree(subject))
+            continue;
+        s->mask = GLINT_MASK_NONE; /* all queries stand at a tree's end */
+        s->window_left = s->window_right = s->diagonal = 0;
     }
 }
 
@@ -851,7 +911,7 @@ void ragged_checks(struct check_list *list, struct subject *subject)
     shape.detail |= PAGES;
     if (paged)
         checks_add(list, many, &shape, "ragged_pages/many");
-    leave_out_intervals(list, from);
+    as_the_row(list, subject, from);
 }
 
 /* Few rows of many keys, on devices that share these out as steps, chunks and spans, and not at all. */
@@ -876,14 +936,15 @@ void divided_ragged_checks(struct check_list *list, struct subject *subject)
     s.way = 2; /* blocks begin with sequences of numbers up to 99, and go on to the others */
     for (s.detail = LINEAR; s.detail <= (paged ? PAGES : LINEAR); s.detail += PAGES)
         checks_add(list, many, &s, "divided/%s_many", s.detail == PAGES ? "ragged_pages" : "ragged");
-    leave_out_intervals(list, from);
+    as_the_row(list, subject, from);
 }
 
 void many_rows_checks(struct check_list *list, struct subject *subject)
 {
     struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_q = 2 * (7 * 256 + 40), .seqlen_k = 12, .sinks = true};
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
-    const bool alone = subject_intervals(subject) || subject_bias(subject); /* checks of their own have these */
+    const bool alone =
+        subject_intervals(subject) || subject_bias(subject) || subject_alibi(subject); /* checks of their own have these */
     if (subject->info.pass != GLINT_BACKWARD || !subject_checks_sinks(subject) || alone)
         return;
     for (s.detail = PADDED; s.detail <= TOP_LEFT; s.detail++) {
@@ -934,6 +995,7 @@ void long_keys_checks(struct check_list *list, struct subject *subject)
     const int64_t m = subject->info.tile_m, n = subject->info.tile_n;
     const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    const size_t from = list->count;
     struct shape s = {.batch = 1, .heads_q = 2, .heads_kv = 1, .seqlen_k = 64 * n + 50, .seed = 0x6c6f6e};
     if (!subject_is_step(subject) || !takes(subject, GLINT_LENGTHS_RAGGED, 0))
         return;
@@ -947,4 +1009,103 @@ void long_keys_checks(struct check_list *list, struct subject *subject)
     s.mask = band ? GLINT_MASK_BAND_TOP_LEFT : GLINT_MASK_CAUSAL_TOP_LEFT;
     if (masked)
         checks_add(list, long_keys, &s, "law/long_unseen_keys");
+    as_the_row(list, subject, from);
+}
+
+enum { OF_BOUNDS = 4 };
+
+/* The scores of `count` queries from `first` on are 120 larger in the second tile of keys than in all others, and those
+ * of other queries are not. None is -inf: such a row has no maximum, and grows always. `of_keys`: the sequence's first key. */
+static void grow(struct experiment *e, int64_t first, int64_t count, int64_t of_keys)
+{
+    const int64_t dim = e->ref.head_dim, n = (int64_t)e->subject->info.tile_n, keys = rows_of(e, 1), queries = rows_of(e, 0);
+    for (int64_t i = 0; i < tensor_count(e, Q); i++) {
+        const int64_t row = i / dim % queries;
+        if (i % dim == 0)
+            e->in[Q][i] = row >= first && row < first + count ? 16 : 0;
+        else if (!isfinite(e->in[Q][i]))
+            e->in[Q][i] = 1;
+    }
+    for (int64_t row = 0; row < tensor_count(e, K) / dim; row++) {
+        const int64_t key = row % keys - of_keys;
+        e->in[K][row * dim] = dtype_round(e->dtype, key >= n && key < 2 * n ? 120 / (16 * e->ref.softmax_scale) : 0);
+    }
+    experiment_store(e);
+}
+
+/* The last of two sequences ends before each sixteenth row of a tile, where the tensors end: no row beyond it is looked
+ * at. The first one ends behind such a row. Of each a special value stands alone. With OF_BOUNDS padded ones. */
+static void each_end(struct subject *subject, const struct shape *shape)
+{
+    const int64_t m = (int64_t)subject->info.tile_m, n = (int64_t)subject->info.tile_n;
+    const bool padded = (shape->detail & OF_BOUNDS) != 0, decode = subject->info.queries_up_to > 0;
+    for (int64_t turn = 0; 16 * turn < n || turn < (decode ? 2 : 4); turn++) {
+        const bool grows = turn < (decode ? 2 : 4) &&
+                           subject->info.pass == GLINT_FORWARD; /* of eight rows, which all see some of the third tile */
+        const int64_t queries = decode ? 8 - turn / 2 % 2 : 31 + 16 * turn % m, part = 16 * turn % n;
+        const int64_t keys = 15 + part + (grows ? (3 + queries / n) * n : turn % 2 * n), others = part == 0 ? n : part;
+        const int64_t eight = decode ? 8 * shape->heads_kv / shape->heads_q : 8;
+        struct shape s = *shape;
+        s.seqlen_q = padded ? 2 * queries : queries + 3;
+        s.seqlen_k = padded ? 2 * keys : keys + others;
+        s.softcap = subject_caps(subject) ? (grows ? 0x1p50f : 2.0f) : 0.0f;
+        struct experiment *const e = experiment_of(subject, &s);
+        if (grows)
+            grow(e, eight * turn % queries + (padded ? queries : 3), eight, padded && page_rows_of(&s) == 0 ? keys : others);
+        struct batch b = {.count = 2, .bound = {queries, keys}, .page_rows = page_rows_of(&s), .padded = padded};
+        const struct memory memory = prepare(e, &b);
+        b.special = b.alone = !narrow(e);
+        set_first(&b.side[0], (const int64_t[]){0, 3, queries + 3}, 2);
+        set_first(&b.side[1], (const int64_t[]){0, others, keys + others}, 2);
+        memcpy(b.side[0].used, (const int32_t[]){3, (int32_t)queries}, sizeof(int32_t[2]));
+        memcpy(b.side[1].used, (const int32_t[]){(int32_t)others, (int32_t)keys}, sizeof(int32_t[2]));
+        b.side[0].all = !padded && turn % 2 == 0;
+        run_batch(e, &memory, &b, 1, false);
+        check_device_release_all();
+    }
+}
+
+/* So many tiles as the sequences can have at most: each has a row more than whole tiles, so that no block is left over. */
+static void no_block_left(struct subject *subject, const struct shape *shape)
+{
+    enum { ONES = 75 };
+    struct experiment *const e = experiment_of(subject, shape);
+    const int32_t m = (int32_t)(shape->seqlen_q - ONES) / 3, keys = (int32_t)(shape->seqlen_k / ONES);
+    struct batch b = {.count = ONES, .bound = {m + 1, keys}, .page_rows = page_rows_of(shape)};
+    const struct memory memory = prepare(e, &b);
+    int32_t row = 0;
+    for (int i = 0; i < ONES; i++) {
+        b.side[0].first[i] = row;
+        b.side[1].first[i] = i * keys;
+        b.side[1].used[i] = keys;
+        row += i % 30 == 7 ? m + 1 : 1;
+    }
+    b.side[0].first[ONES] = row;
+    b.side[1].first[ONES] = ONES * keys;
+    b.side[0].all = true;
+    run_batch(e, &memory, &b, 15, false);
+    check_device_release_all();
+}
+
+void ragged_ends_checks(struct check_list *list, struct subject *subject)
+{
+    static const char *const names[] = {"ragged", "ragged_pages", "lengths", "pages"};
+    const int64_t m = (int64_t)subject->info.tile_m;
+    const bool right = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
+    const size_t from = list->count;
+    struct shape s = {.batch = 1, .heads_q = 4, .heads_kv = 2, .seed = 0x656e64};
+    s.softcap = subject_caps(subject) ? 2.0f : 0.0f;
+    s.mask = right ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;
+    for (int kind = 0; kind < 4; kind++) {
+        s.detail = (kind % 2 != 0 ? PAGES : LINEAR) | (kind >= 2 ? OF_BOUNDS : 0);
+        if (!takes(subject, kind >= 2 ? GLINT_LENGTHS_DEVICE : GLINT_LENGTHS_RAGGED, kind % 2 != 0 ? 16 : 0))
+            continue;
+        checks_add(list, each_end, &s, "%s/each_end", names[kind]);
+        struct shape ones = s;
+        ones.seqlen_q = 75 + 3 * m;
+        ones.seqlen_k = (int64_t)75 * 5;
+        if (kind < 2 && !subject_is_step(subject)) /* whose blocks are those of the device */
+            checks_add(list, no_block_left, &ones, "%s/no_block_left", names[kind]);
+    }
+    as_the_row(list, subject, from);
 }

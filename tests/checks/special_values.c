@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "tests/checks/accuracy.h"
+#include "tests/checks/contained.h"
 #include "tests/oracle/half.h"
 #include "tests/support/rand.h"
 
@@ -15,13 +16,7 @@ static enum glint_pass pass_of(const struct subject *subject)
 
 /* ---- one poisoned element ---- */
 
-/* The reference, run on clean and poisoned data, says for every element of the result what must become of it:
- *   unchanged there -> the same bits here;  NaN or an infinity there -> the same here; another number there -> near
- *                                           it here.
- * Gradients of infinities depend on the order of operations: there only `unchanged` is judged, and dV where a softcap
- * makes P finite. */
-static void expect_contained(struct experiment *clean, const struct results *before, struct experiment *poisoned,
-                             bool unchanged_only)
+void expect_contained(struct experiment *clean, const struct results *before, struct experiment *poisoned, bool unchanged_only)
 {
     const enum glint_pass pass = pass_of(clean->subject);
     experiment_reference(poisoned, pass == GLINT_BACKWARD);

@@ -35,6 +35,10 @@ void variant_checks(struct check_list *list)
     long_keys_checks(list, list->subject);
     infinite_values_checks(list, list->subject);
     partial_tiles_checks(list, list->subject);
+    later_step_laws_checks(list, list->subject);
+    alone_checks(list, list->subject);
+    ragged_ends_checks(list, list->subject);
+    intervals_ends_checks(list, list->subject);
 }
 
 static bool begins(const struct check *check, const char *with)

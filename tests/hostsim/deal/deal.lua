@@ -15,8 +15,9 @@
 -- what they can; rows of other rooms cover the rest.
 local deal = {}
 
-local OF_TILES = { "^accuracy/q%d", "^accuracy/one_", "partial_tiles", "at_edges", "_columns_", "several_tiles", "/bhsd$", "^far/row" }
-local OF_PLACES = { "interval", "tree", "chain", "bits_say", "length", "ragged", "pages", "alibi", "bias" }
+local OF_TILES = { "^accuracy/q%d", "^accuracy/one_", "partial_tiles", "at_edges", "_columns_", "accuracy/several_tiles", "/bhsd$", "^far/row" }
+local OF_PLACES = { "interval", "tree", "chain", "bits_say", "length", "ragged", "pages", "alibi", "bias", "special/several_tiles" }
+local OF_ENDS = { "each_end", "no_block_left" } -- of any tile and strategy
 
 local function matches(check, patterns)
   for _, pattern in ipairs(patterns) do
@@ -106,7 +107,7 @@ end
 -- What rows have in common that share a check out.
 local function shared(row, check)
   if matches(check, OF_TILES) then return ("%s %s d%d %s"):format(row.kind, row.strategy, row.head_dim, row.tile) end
-  return row.kind .. " " .. (matches(check, OF_PLACES) and row.strategy or "")
+  return row.kind .. " " .. (matches(check, OF_PLACES) and not matches(check, OF_ENDS) and row.strategy or "")
 end
 
 -- Which checks each row runs, { [room] = { [row] = { check, ... } } }, from a list of { room, row, check }, in

@@ -34,13 +34,13 @@ for _, dtype in ipairs({ "f32", "bf16" }) do
     for _, mask in ipairs({ "none", "causal", "band" }) do
       local row = ("bwd_%s_d%d_%s__sm80_fused_m64n64"):format(dtype, dim, mask)
       count = count + 1
-      add("tests", row, "law/repeat", "accuracy/q65_k1", "lengths/full")
+      add("tests", row, "law/repeat", "accuracy/q65_k1", "lengths/full", "lengths/each_end")
       if mask == "band" then add("tests", row, "law/window") end
       if count == 5 then add("tests", row, "special/alone") end
     end
   end
 end
-add("tests", "bwd_bf16_d64_none__sm80_split_m64n64", "law/repeat", "accuracy/q65_k1", "lengths/full")
+add("tests", "bwd_bf16_d64_none__sm80_split_m64n64", "law/repeat", "accuracy/q65_k1", "lengths/full", "lengths/each_end")
 for _, dtype in ipairs({ "f32", "bf16" }) do
   for _, mask in ipairs({ "causal", "interval" }) do
     add("tests/intervals", ("bwd_%s_d40_%s__sm80_fused_m32n32"):format(dtype, mask), "law/repeat", "accuracy/q65_k1", "law/of_this_room")
@@ -78,6 +78,8 @@ expect(found == 1 and seen.interval, "law/repeat is not run by one row of anothe
 expect(of("law/of_this_room") == 2, "a check that only another room has is not run by two of its rows")
 expect(of("lengths/full", nil, "fused") == 3, "lengths/full is not run by three rows of one strategy")
 expect(of("lengths/full", nil, "split") == 1, "lengths/full is not run by the other strategy")
+found, seen = of("lengths/each_end")
+expect(found <= 4 and seen.split and seen.fused, "lengths/each_end is not run by a few rows of both strategies together")
 expect(of("law/window") == 2, "law/window is not run by two rows")
 expect(of("special/alone") == 1, "special/alone is not run")
 local of_tile = {}
