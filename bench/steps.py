@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """A server's step on a GPU: one to thousands of queries of each sequence against a cache, linear and in pages, and mixed batches.
 
-    ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so     (or bench/steps_sm80.lua, for --family sm80)
-    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [trees] [narrow] [rows] [--csv FILE] [--dims 128,64] [--family sm80]
+    ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so     (or bench/steps_sm80.lua and bench/steps_sm80_wide.lua,
+    for --family sm80)
+    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [trees] [narrow] [ragged] [rows] [--csv FILE] [--dims 128,64] [--family sm80]
 
 check   O and LSE of a step's rows against float32, at lengths around every boundary
 law     a token's bits in a whole prompt, in chunks, alone, in pages and in a batch: every comparison is of all bits
@@ -11,8 +12,9 @@ mixed   single tokens, speculated ones and chunks of prompts in one call
 masks   a step's rows with windows and a softcap, beside the same without
 trees   new tokens in a tree, and with intervals that hide nothing, beside a causal mask, in turn; where the library has a step with them, check and law ask it, too
 narrow  a step over a cache of int8 and of e4m3 beside one of bf16, in turn, and decode where it takes the problem
+ragged  prompts of 16 to 240 tokens in one call, beside as many of one length that have the same FLOPs, in turn: by the library's choice and by a step
 rows    every row of the library that takes a problem, for the bounds of lib/choose.c
-Without a part: all but trees, narrow and rows. --family: the step's rows are those of this family, which cliff and mixed time in place of the library's choice, beside
+Without a part: all but trees, narrow, ragged and rows. --family: the step's rows are those of this family, which cliff and mixed time in place of the library's choice, beside
 a bound: the larger of the bytes at the card's rate and the FLOPs at the row's own rate for a prompt of 16,384. law says then, too, whether the other
 family's step gives the same bits. What is timed in cliff and mixed is the library's choice. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
 FlashAttention-3's flash_attn_interface: its flash_attn_with_kvcache is timed in the same process, in turn. The exit status is 1 when a check
@@ -35,13 +37,13 @@ if "FA3" in os.environ:
     import flash_attn_interface as fa3  # noqa: E402
 
 DEVICE = torch.device("cuda", 0)
-DIMS = {128: (32, 8), 64: (64, 8), 96: (32, 8), 80: (32, 8), 256: (16, 4)}  # head_dim: query heads, key heads
+DIMS = {128: (32, 8), 64: (64, 8), 96: (32, 8), 80: (32, 8), 192: (16, 4), 256: (16, 4)}  # head_dim: query heads, key heads
 HOST, LENGTHS, RAGGED = 0, 1, 2
 I8, E4M3 = 4, 5
 NARROW = {torch.int8: (I8, "i8", 127), torch.float8_e4m3fn: (E4M3, "e4m3", 448)}  # kv_dtype, its name, the largest number
 SCALES_ROW = 3
 CAUSAL, NONE, BAND_TOP_LEFT, BAND = 3, 1, 4, 5
-TILES = {"sm90a": "m128n128", "sm80": "m64n128"}  # of a step's rows, by family
+FAMILIES = ("sm90a", "sm80")  # that have a step
 BYTES_A_SECOND = {"H200": 4.4e12, "H100": 3.05e12}  # what a card reads at most
 family, forced = "sm90a", None  # whose rows a step's are; and "step" where --family asks for them
 
@@ -78,8 +80,8 @@ class Call:
         kind = NARROW.get(k.dtype)
         if kind:
             problem.kv_dtype, problem.kv_scales = kind[0], SCALES_ROW
-        if row in ("step", *TILES):
-            row = step_row(q.dtype, dim, mask, window, softcap, kind, TILES.get(row) and row, "tree" if problem.tree else "interval" if problem.intervals else None)
+        if row in ("step", *FAMILIES):
+            row = step_row(q.dtype, dim, mask, window, softcap, kind, row if row in FAMILIES else None, "tree" if problem.tree else "interval" if problem.intervals else None)
         self.plan = glint.context(DEVICE).plan(problem, glint.FORWARD, row)
         self.o = torch.full_like(q, math.nan)
         self.lse = torch.full((heads, rows) if ragged else (batch, heads, rows), math.nan, device=DEVICE)
@@ -113,6 +115,14 @@ def step_row(dtype, dim, mask, window, softcap, narrow=None, of=None, kind=None)
     kind += "_softcap" if softcap else ""
     start = f"fwd_{'bf16' if dtype == torch.bfloat16 else 'f16'}{'_' + narrow[1] if narrow else ''}_d{dim}_{kind}__{of}_step_"
     return next(i for i, name in enumerate(names()) if name.startswith(start))
+
+
+def has_step(*what, **of):
+    """Whether the library has the row that step_row looks for."""
+    try:
+        return step_row(*what, **of) >= 0
+    except StopIteration:
+        return False
 
 
 def has_mask(kind, dim):
@@ -226,7 +236,8 @@ def check():
     torch.manual_seed(1)
     good = total = 0
     for dim, heads, heads_kv, dtype in there(((128, 32, 8, torch.bfloat16), (128, 10, 2, torch.float16), (64, 16, 2, torch.bfloat16), (64, 7, 1, torch.bfloat16),
-                                              (96, 12, 4, torch.bfloat16), (80, 12, 4, torch.bfloat16), (256, 8, 2, torch.bfloat16))):
+                                              (96, 12, 4, torch.bfloat16), (80, 12, 4, torch.bfloat16), (192, 12, 4, torch.bfloat16), (192, 10, 2, torch.float16),
+                                              (256, 8, 2, torch.bfloat16), (256, 7, 1, torch.float16))):
         plain = [(*shape, (0, 0), 0.0) for shape in ((2, 1, 1000, 3), (2, 5, 1000, 3), (1, 64, 700, 3), (1, 130, 3000, 3), (1, 300, 300, 3), (2, 40, 2500, 1),
                                                      (1, 1, 20000, 3), (1, 17, 9000, 3), (1, 600, 2000, 3), (1, 100, 5000, 1), (1, 3, 70000, 3), (1, 150, 20000, 3))]
         masks = [(2, 300, 700, BAND, (64, 0), 0.0), (1, 130, 3000, BAND, (1000, 0), 0.0), (1, 600, 600, BAND_TOP_LEFT, (100, 50), 0.0),
@@ -234,7 +245,9 @@ def check():
                  (1, 17, 70000, BAND, (9000, 0), 0.0), (2, 40, 2500, BAND, (-1, 10), 0.0), (1, 2000, 2000, BAND, (127, 0), 20.0), (1, 3, 40000, BAND, (20000, 0), 20.0),
                  (1, 300, 900, CAUSAL, (0, 0), 10.0), (2, 70, 5000, NONE, (0, 0), 1.0), (1, 1, 9000, CAUSAL, (0, 0), 50.0)]
         for batch, queries, keys, mask, window, softcap in plain + masks:
-            softcap = softcap if dim in (64, 128) else 0.0
+            softcap = softcap if has_step(dtype, dim, mask, window, softcap) else 0.0
+            if not has_step(dtype, dim, mask, window, softcap):
+                continue
             q, k, v = random(batch, queries, heads, dim, dtype=dtype), random(batch, keys, heads_kv, dim, dtype=dtype), random(batch, keys, heads_kv, dim, dtype=dtype)
             call = Call(q, k, v, mask=mask, window=window, softcap=softcap, row="step")()
             want = [reference(q[b], k[b], v[b], mask, window, softcap) for b in range(batch)]
@@ -242,7 +255,10 @@ def check():
                           torch.stack([lse for _, lse in want]))
             total += 1
         for rows, mask, window, softcap in ((16, CAUSAL, (0, 0), 0.0), (64, CAUSAL, (0, 0), 0.0), (128, CAUSAL, (0, 0), 0.0), (256, CAUSAL, (0, 0), 0.0),
-                                            (64, BAND, (200, 0), 0.0), (16, BAND, (1500, 7), 8.0 if dim in (64, 128) else 0.0)):
+                                            (64, BAND, (200, 0), 0.0), (16, BAND, (1500, 7), 8.0)):
+            softcap = softcap if has_step(dtype, dim, mask, window, softcap) else 0.0
+            if not has_step(dtype, dim, mask, window, softcap):
+                continue
             queries, keys = [1, 1, 5, 64, 300, 20, 1, 33], [1, 900, 2000, 64, 1500, 3333, 5000, 33]
             k, v, table = pages_of(keys, rows, heads_kv, dim, dtype)
             firsts = [0, *torch.tensor(queries).cumsum(0).tolist()]
@@ -264,6 +280,8 @@ def check_narrow():
         for batch, queries, keys, mask, window in ((2, 1, 1000, CAUSAL, (0, 0)), (2, 5, 1000, CAUSAL, (0, 0)), (1, 130, 3000, CAUSAL, (0, 0)), (1, 300, 300, CAUSAL, (0, 0)),
                                                    (1, 1, 20000, CAUSAL, (0, 0)), (1, 600, 5000, CAUSAL, (0, 0)), (1, 3, 70000, CAUSAL, (0, 0)), (2, 300, 700, BAND, (64, 0)),
                                                    (1, 17, 70000, BAND, (9000, 0))):
+            if not has_step(torch.bfloat16, dim, mask, window, 0.0, NARROW[dtype]):
+                continue
             q = random(batch, queries, heads, dim)
             k, v = (narrowed(random(batch, keys, heads_kv, dim), dtype) for _ in range(2))
             call = Call(q, k, v, mask=mask, window=window, row="step")()
@@ -272,6 +290,8 @@ def check_narrow():
                           torch.stack([lse for _, lse in want]))
             total += 1
         for rows, mask, window in ((16, CAUSAL, (0, 0)), (64, CAUSAL, (0, 0)), (256, CAUSAL, (0, 0)), (64, BAND, (200, 0))):
+            if not has_step(torch.bfloat16, dim, mask, window, 0.0, NARROW[dtype]):
+                continue
             queries, keys = [1, 1, 5, 64, 300, 20, 1, 33], [1, 900, 2000, 64, 1500, 3333, 5000, 33]
             k, v, table = pages_of(keys, rows, heads_kv, dim)
             k, v = narrowed(k, dtype), narrowed(v, dtype)
@@ -291,7 +311,7 @@ def check_masks():
     """Trees and intervals of random bits, in pages, ragged; sequences of few and of many new tokens."""
     torch.manual_seed(4)
     good = total = 0
-    for dim, heads, heads_kv in ((128, 32, 8), (64, 7, 1), (96, 12, 4)):
+    for dim, heads, heads_kv in ((128, 32, 8), (64, 7, 1), (96, 12, 4), (192, 12, 4), (256, 8, 2)):
         for kind, rows, mask, window in ((kind, *rest) for kind in ("interval", "tree") if has_mask(kind, dim)
                                          for rest in ((16, CAUSAL, (0, 0)), (64, CAUSAL, (0, 0)), (256, BAND, (700, 0)))):
             queries, keys = [1, 1, 5, 64, 300, 20, 1, 33], [1, 900, 2000, 64, 1500, 3333, 5000, 33]
@@ -318,7 +338,7 @@ def law_masks():
     """Intervals that hide nothing and a chain give the bits of a causal mask; tokens with intervals of their own have the same bits in a prompt, in chunks and alone."""
     torch.manual_seed(5)
     good = total = 0
-    for dim, heads, heads_kv, rows in ((128, 32, 8, 5000), (64, 16, 2, 9000), (96, 12, 4, 5000)):
+    for dim, heads, heads_kv, rows in there(((128, 32, 8, 5000), (64, 16, 2, 9000), (96, 12, 4, 5000), (192, 12, 4, 5000), (256, 8, 2, 5000))):
         q, k, v = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
         whole = Call(q, k, v, row="step")()
         own = tuple(x[None] for x in random_intervals(rows, rows))
@@ -359,7 +379,7 @@ def same(a, b):
 LAW = ((128, 32, 8, 5000, 0, 0.0), (64, 16, 2, 5000, 0, 0.0), (128, 10, 2, 26000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0),
        (128, 32, 8, 5000, 1000, 0.0), (64, 16, 2, 9000, 100, 0.0), (128, 10, 2, 26000, 4096, 50.0), (64, 7, 1, 26000, 9000, 0.0), (64, 16, 2, 5000, 0, 20.0),
        (96, 12, 4, 9000, 0, 0.0), (96, 12, 4, 5000, 1000, 0.0), (80, 12, 4, 9000, 0, 0.0), (80, 12, 4, 5000, 1000, 0.0), (256, 8, 2, 26000, 0, 0.0),
-       (256, 8, 2, 5000, 1000, 0.0))
+       (256, 8, 2, 5000, 1000, 0.0), (192, 12, 4, 26000, 0, 0.0), (192, 12, 4, 5000, 1000, 0.0), (192, 7, 1, 9000, 1000, 30.0), (256, 7, 1, 9000, 1000, 30.0))
 LAW_NARROW = ((128, 32, 8, 5000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0), (128, 10, 2, 9000, 1000, 0.0), (96, 12, 4, 9000, 0, 0.0))
 
 
@@ -368,13 +388,17 @@ def law(plain=LAW):
     good = total = 0
     narrow_cases = ((*case, kv) for kv in NARROW for case in LAW_NARROW if has(kv, case[0]))
     for dim, heads, heads_kv, rows, window, softcap, kv in (*((*case, None) for case in there(plain)), *narrow_cases):
+        asked = torch.bfloat16, dim, BAND if window else CAUSAL, (window, 0), softcap, NARROW.get(kv)
+        if not has_step(*asked):
+            continue
         q, k16, v16 = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
         k, v = narrowed(k16, kv), narrowed(v16, kv)
         how = dict(mask=BAND if window else CAUSAL, window=(window - 1, 0) if window else (0, 0), softcap=softcap, row="step")
         whole = Call(q, k, v, **how)()
         kind = f"{NARROW[kv][1]}_" if kv else ""
-        if forced and any(name == f"fwd_bf16_{kind}d{dim}_causal__{other}_step_{TILES[other]}" for other in TILES for name in names() if other != family):
-            twin = Call(q, k, v, **{**how, "row": next(other for other in TILES if other != family)})()
+        other = next(other for other in FAMILIES if other != family)
+        if forced and has_step(*asked, of=other):
+            twin = Call(q, k, v, **{**how, "row": other})()
             print(f"  {kind}d{dim} {heads}:{heads_kv} {rows} tokens, window {window}, softcap {softcap}: beside {twin.row.split('__')[1]} O "
                   f"{'has the same bits' if same(twin.o, whole.o) else 'differs'}, LSE {'has the same bits' if same(twin.lse, whole.lse) else 'differs'}", flush=True)
 
@@ -618,6 +642,27 @@ def narrow(table, dims):
                         table.file.flush()
 
 
+def ragged(table, dims):
+    for dim in dims:
+        heads, heads_kv = DIMS[dim]
+        for batch in (16, 64, 256):
+            lengths = [16 + 224 * (i * 5 % batch) // (batch - 1) for i in range(batch)]
+            flops = lambda all_of: sum(n * (n + 1) for n in all_of)  # noqa: E731
+            equal = [round((flops(lengths) / batch) ** 0.5)] * batch
+            calls = []
+            for all_of in (equal, lengths):
+                total, first = sum(all_of), ints([0, *torch.tensor(all_of).cumsum(0).tolist()])
+                q, k, v = random(total, heads, dim), random(1, total, heads_kv, dim), random(1, total, heads_kv, dim)
+                calls += [Call(q, k, v, first=first, most=max(all_of), row=row) for row in (forced, "step")]
+            us = timed(calls)
+            for i, way in enumerate(("chosen", "step")):
+                ratio = us[i] / flops(equal) * flops(lengths) / us[i + 2]
+                case = f"d{dim} {batch} prompts, {way}"
+                print(f"  {case:40} of {equal[0]} {us[i]:.1f}  of 16 to 240 {us[i + 2]:.1f}  {ratio:.3f} of the rate  {calls[i + 2].row}", flush=True)
+                if table.file:
+                    table.file.write(f"{case.replace(',', '')} of {equal[0]},{calls[i].row},{us[i]:.2f}\n{case.replace(',', '')} of 16 to 240,{calls[i + 2].row},{us[i + 2]:.2f}\n")
+
+
 def rows(table, dims):
     def calls(*tensors, **how):
         found = []
@@ -654,21 +699,21 @@ def rows(table, dims):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", "masks", "trees", "narrow", "rows", []])
+    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", "masks", "trees", "narrow", "ragged", "rows", []])
     parser.add_argument("--csv")
     parser.add_argument("--dims", default="128,64")
-    parser.add_argument("--family", choices=list(TILES))
+    parser.add_argument("--family", choices=FAMILIES)
     options = parser.parse_args()
     global family, forced
     family, forced = options.family or family, "step" if options.family else None
     parts, dims = options.parts or ["check", "law", "cliff", "mixed", "masks"], [int(d) for d in options.dims.split(",")]
     torch.set_grad_enabled(False)
     for part, function in (("check", check), *([("check", check_narrow)] if has(torch.int8, 128) else []), ("law", law),
-                           *([("check", check_masks), ("law", law_masks)] if has_mask("tree", 128) else [])):
+                           *([("check", check_masks), ("law", law_masks)] if any(has_mask("tree", dim) for dim in DIMS) else [])):
         if part in parts and not function():
             return 1
     table = Table(options.csv)
-    for part, function in (("rows", rows), ("narrow", narrow), ("mixed", mixed), ("masks", masks), ("trees", trees), ("cliff", cliff)):
+    for part, function in (("rows", rows), ("narrow", narrow), ("mixed", mixed), ("masks", masks), ("trees", trees), ("ragged", ragged), ("cliff", cliff)):
         if part in parts:
             function(table, dims)
     table.close()

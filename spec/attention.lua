@@ -49,7 +49,7 @@ return {
     -- (GLINT_LENGTHS_DEVICE), device_ragged = true for ragged sequences (GLINT_LENGTHS_RAGGED), device_pages = true for
     -- K and V in pages. Which rows then take what:
     --   lua5.4 gen/glint.lua list --takes
-    -- step = true adds a row of a server's step to head_dims up to 128, and before sm_90 to 256 (docs/limits.md).
+    -- step = true adds a row of a server's step to head_dims up to 128, and up to sm_90 to 256 (docs/limits.md).
     sm80 = { archs = { 80, 87, 90 } },
 
     -- Warp-specialised kernels for Hopper alone, the H100 and H200, up to twice as fast there. Decode, float32, and

@@ -7,12 +7,13 @@ local text = require("gen.text")
 
 local ROWS, WARPS = 16, 4                -- of a warp, of a block
 local CACHE_FROM, CACHE_UP_TO = 9, 256   -- queries against a cache that it is for: fewer are decode's
+local TO_90 = { "80", "86", "87", "89", "90" }
 -- A tile serves head dims up to `most`. `n`: its keys; up to 128 the order of sums is sm90a's. `narrow`: it takes keys
 -- of 8 bits, which are widened one a thread. `archs`: where O and the scores of its keys stay in registers; nil: all.
 local TILES = {
   { most = 128, n = 128, narrow = true },
-  { most = 192, n = 64, archs = { "80", "86", "87", "89", "90" } },
-  { most = 256, n = 32, archs = { "80", "86", "87", "89" } },
+  { most = 192, n = 64, archs = TO_90 },
+  { most = 256, n = 32, archs = TO_90 },
 }
 local UNIT_BYTES, RUN_BYTES, RUN = 4 * 24, 8, 16 -- of the unit at hand; of where runs of 16 keys of a tile lie
 local SCALES_BYTES = 2 * 4               -- of a key's K and V, where they are of 8 bits

@@ -353,12 +353,12 @@ end
 
 harness.case("sm80: where a spec says step, each forward key that has one has a row of it besides", function()
   local made = assert(specs.open('return { passes = { "fwd" }, dtypes = { "f32", "bf16" }, head_dims = { 72, 256 }, '
-    .. 'masks = { "none", "band", "interval" }, families = { sm80 = { archs = { 86, 90 }, step = true } } }'))
+    .. 'masks = { "none", "band", "interval" }, families = { sm80 = { archs = { 86, 120 }, step = true } } }'))
   local names = {}
   for _, record in ipairs(made.records) do
     if record.step then
       names[#names + 1] = record.name
-      harness.is(table.concat(record.archs, " "), record.head_dim == 256 and "86" or "86 90") -- it would spill registers on sm_90
+      harness.is(table.concat(record.archs, " "), record.head_dim == 256 and "86" or "86 120") -- it would spill registers on sm_120
     end
   end
   harness.is(table.concat(names, " "), "fwd_bf16_d256_band__sm80_step_m64n32 fwd_bf16_d256_interval__sm80_step_m64n32 "
@@ -366,8 +366,8 @@ harness.case("sm80: where a spec says step, each forward key that has one has a 
     .. "fwd_bf16_d72_none__sm80_step_m64n128")
   local wrong = 'return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { %d }, masks = { "none" }, '
     .. 'families = { sm80 = { archs = { %s }, tiles = { fwd = { { step = true, m = 64, n = %d } } } } } }'
-  local _, why = specs.open(wrong:format(256, "80, 90", 32))
-  harness.has(why, "a step of head_dim 256 would spill registers on sm_90")
+  local _, why = specs.open(wrong:format(256, "80, 100", 32))
+  harness.has(why, "a step of head_dim 256 would spill registers on sm_100")
   _, why = specs.open(wrong:format(192, "80", 128))
   harness.has(why, "tiles of 64 keys at head_dim 192")
   _, why = specs.open(wrong:format(264, "80", 32))

@@ -31,7 +31,9 @@ template <class Variant> struct step_rows {
         RIGHT = mask_t::RIGHT,  /* the mask hides keys after some row's last, */
         LEFT = mask_t::LEFT,    /* and before some row's first */
         INTERVALS = mask_t::INTERVALS,
-        RUN = 16, /* keys that lie one after another, whatever a page has */
+        LEAN = HEAD_DIM > 192,    /* O takes so many registers that what a unit is stays in shared memory, */
+        IN_SHARED = LEFT || LEAN, /* which is read again wherever it is wanted; with a left side edges alone */
+        RUN = 16,                 /* keys that lie one after another, whatever a page has */
     };
     typedef step_order<HEAD_DIM, TILE_N, Variant::FIRST_SPAN, mask_t, WARPS> order;
     typedef struct tile<element, 16 * WARPS, HEAD_DIM, Variant::PAGE_CHUNKS> q_tile;
@@ -208,31 +210,47 @@ template <class Variant> struct step_rows {
     {
         const float scale = scale_of(p);
         const uint32_t unit = shared + UNIT_AT, warp = warp_index(), lane = lane_index();
-        const int32_t keys = unit_word(unit, UNIT_KEYS);
-        const int32_t head_kv = unit_word(unit, UNIT_HEAD) / p.parts, block = (int32_t)warp;
-        const int32_t query0 = unit_word(unit, UNIT_QUERY);
+        const int32_t keys_kept = LEAN ? 0 : unit_word(unit, UNIT_KEYS),
+                      head_kept = LEAN ? 0 : unit_word(unit, UNIT_HEAD) / p.parts;
+        auto keys_of_unit = [&]() { return LEAN ? unit_word(unit, UNIT_KEYS) : keys_kept; };
+        auto head_of_keys = [&]() { return LEAN ? unit_word(unit, UNIT_HEAD) / p.parts : head_kept; };
+        const int32_t block = (int32_t)warp;
+        const int32_t query_kept = LEAN ? 0 : unit_word(unit, UNIT_QUERY);
+        auto first_query = [&]() { return LEAN ? unit_word(unit, UNIT_QUERY) : query_kept; };
         const bool works = block < unit_word(unit, UNIT_BLOCKS);
         const int32_t left = unit_word(unit, UNIT_LEFT), right = unit_word(unit, UNIT_RIGHT);
-        const struct sequence sequence = {unit_word(unit, UNIT_QUERIES), keys, left, right};
-        const auto mask = make_mask_of_tile<16 * WARPS, THREADS>(
-            mask_of<mask_t>(p, sequence, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_Q)), query0, shared + RANGES_AT);
+        const struct sequence sequence = {unit_word(unit, UNIT_QUERIES), keys_of_unit(), left, right};
+        const auto made_mask = make_mask_of_tile<16 * WARPS, THREADS>(
+            mask_of<mask_t>(p, sequence, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_Q)), first_query(),
+            shared + RANGES_AT);
         if constexpr (INTERVALS) {
             if (warp == 0)
-                narrow_unit<order>(p, unit, mask);
+                narrow_unit<order>(p, unit, made_mask);
             block_sync();
         }
         const int32_t begin = unit_word(unit, UNIT_BEGIN), end = unit_word(unit, UNIT_END);
-        const int32_t warp_query = query0 + block * p.block_queries;
-        auto query_of = [&](const int half) { return row_of_tile(p, 16 * block + (int32_t)lane / 4 + 8 * half, query0, 0).query; };
-        /* Registers; of a mask with a left side all of these wait in shared memory. */
-        const int32_t cut_kept = LEFT ? 0 : unit_word(unit, UNIT_CUT);
-        const int32_t last_kept[2] = {LEFT ? 0 : last_key(mask, query_of(0)), LEFT ? 0 : last_key(mask, query_of(1))};
-        auto first_cut = [&]() { return LEFT ? unit_word(unit, UNIT_CUT) : cut_kept; };
+        auto warp_query = [&]() { return first_query() + block * p.block_queries; };
+        auto query_of = [&](const int half) {
+            /* It is 0, which the compiler does not know: so it does not keep what follows in registers. */
+            const int32_t nothing = LEAN ? unit_word(unit, UNIT_ANY) - 1 : 0;
+
+            return row_of_tile(p, 16 * block + (int32_t)lane / 4 + 8 * half + nothing, first_query(), 0).query;
+        };
+        auto mask = [&]() {
+            if constexpr (LEAN)
+                return mask_of_tile(mask_of_unit<mask_t>(p, unit), first_query(), shared + RANGES_AT);
+            else
+                return made_mask;
+        };
+        /* Registers, or words in shared memory. */
+        const int32_t cut_kept = IN_SHARED ? 0 : unit_word(unit, UNIT_CUT);
+        const int32_t last_kept[2] = {IN_SHARED ? 0 : last_key(mask(), query_of(0)), IN_SHARED ? 0 : last_key(mask(), query_of(1))};
+        auto first_cut = [&]() { return IN_SHARED ? unit_word(unit, UNIT_CUT) : cut_kept; };
         auto whole_from = [&]() { return LEFT ? unit_word(unit, UNIT_WHOLE_FROM) : 0; };
-        auto last_of = [&](const int half) { return LEFT ? last_key(mask, query_of(half)) : last_kept[half]; };
+        auto last_of = [&](const int half) { return IN_SHARED ? last_key(mask(), query_of(half)) : last_kept[half]; };
         /* No row's last key is before the tile. */
-        const int32_t own_cut = LEFT ? 0 : (last_key(mask, warp_query) + 1) / TILE_N;
-        auto is_after = [&](int32_t tile) { return tile >= (LEFT ? first_cut() : own_cut); };
+        const int32_t own_cut = IN_SHARED ? 0 : (last_key(mask(), warp_query()) + 1) / TILE_N;
+        auto is_after = [&](int32_t tile) { return tile >= (IN_SHARED ? first_cut() : own_cut); };
         auto is_before = [&](int32_t tile) { return LEFT && tile < whole_from(); };
         const uint32_t q_lane = shared + lane_offset_a<q_tile>(lane) + warp * (16 * q_tile::PAGE_ROW);
         const uint32_t k_lane = shared + K_AT + lane_offset_b<k_tile>(lane);
@@ -256,8 +274,8 @@ template <class Variant> struct step_rows {
         auto is_cut = [&](int32_t tile) { return tile >= first_cut() || is_before(tile); };
         auto load_scales = [&](int32_t tile) {
             if constexpr (stored::WIDENED)
-                own_scales = scales_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head_kv,
-                                           tile * TILE_N + (int32_t)thread_index(), keys);
+                own_scales = scales_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head_of_keys(),
+                                           tile * TILE_N + (int32_t)thread_index(), keys_of_unit());
         };
         auto soften = [&](int32_t tile) {
             float shift[2], factor[2] = {1.0f, 1.0f};
@@ -272,15 +290,15 @@ template <class Variant> struct step_rows {
                 hide_after<TILE_N>(s, from_first);
             }
             if (is_before(tile)) {
-                const int32_t from_first[2] = {first_key(mask, query_of(0)) - from, first_key(mask, query_of(1)) - from};
+                const int32_t from_first[2] = {first_key(mask(), query_of(0)) - from, first_key(mask(), query_of(1)) - from};
 
                 hide_before<TILE_N>(s, from_first);
             }
             if constexpr (mask_t::TREE)
-                if ((tile + 1) * TILE_N > first_slot(mask)) {
+                if ((tile + 1) * TILE_N > first_slot(mask())) {
 #pragma unroll
                     for (int half = 0; half < 2; ++half)
-                        hide_slots(fragments_of(s)[0], half, mask, query_of(half), from - first_slot(mask), -GLINT_INFINITY);
+                        hide_slots(fragments_of(s)[0], half, mask(), query_of(half), from - first_slot(mask()), -GLINT_INFINITY);
                 }
             if (follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale))
                 rescale<q_tile::DIM>(o, factor);
@@ -310,15 +328,19 @@ template <class Variant> struct step_rows {
         auto fold_before = [&](int32_t span) {
             if (span == first_span())
                 return;
-            const float *const from = slot_of_block<HEAD_DIM>(folded(), block);
             struct span_row before[2];
 
             read_rows<HEAD_DIM>(folded(), 16 * WARPS, block, before);
             const struct fold_factors upper = fold_span(before[0], own[0], scale), lower = fold_span(before[1], own[1], scale);
+            /* No factor is negative, which the compiler does not know: loads begin when the factors are there. */
+            const float *const from =
+                slot_of_block<HEAD_DIM>(folded(), block) + (LEAN && upper.before + lower.before < 0.0f ? 1 : 0);
 #pragma unroll
             for (int i = 0; i < HEAD_DIM / 8; ++i) {
                 float y[4];
 
+                if (LEAN)
+                    warp_sync(); /* few loads are on their way: their numbers take registers */
                 ld_four(y, from + 128 * i, 1);
                 o[4 * i] = fold(y[0], o[4 * i], upper);
                 o[4 * i + 1] = fold(y[1], o[4 * i + 1], upper);
@@ -350,16 +372,17 @@ template <class Variant> struct step_rows {
                     if (begin >= end || i < first_span() || i > order::spans::of(p, end - 1))
                         put_slot(slot_of(i));
             if (p.base.pages.table && unit_word(unit, UNIT_HEAD) == 0)
-                note_bad_pages<16 * WARPS, TILE_N, THREADS>(p.base, query0, unit_word(unit, UNIT_BATCH), mask, begin, end - 1);
+                note_bad_pages<16 * WARPS, TILE_N, THREADS>(p.base, first_query(), unit_word(unit, UNIT_BATCH), mask(), begin,
+                                                            end - 1);
         }
         if (begin < end) {
             if (has_run())
                 put_run(shared, find_run(p, unit, begin));
             block_sync();
             copy_queries(p, shared, unit);
-            copy_keys(p.base.k, shared, shared + K_AT, head_kv, begin, keys);
+            copy_keys(p.base.k, shared, shared + K_AT, head_of_keys(), begin, keys_of_unit());
             cp_async_commit();
-            copy_keys(p.base.v, shared, shared + V_AT, head_kv, begin, keys);
+            copy_keys(p.base.v, shared, shared + V_AT, head_of_keys(), begin, keys_of_unit());
             cp_async_commit();
             load_scales(begin);
             cp_async_wait(1);
@@ -374,7 +397,7 @@ template <class Variant> struct step_rows {
 #pragma unroll 1
         for (int32_t tile = begin; tile < end; ++tile) {
             /* A tile that none of the warp's rows sees changes nothing of them. */
-            const bool sees = works && !hides_all<TILE_N>(mask, warp_query, p.block_queries, tile);
+            const bool sees = works && !hides_all<TILE_N>(mask(), warp_query(), p.block_queries, tile);
             struct key_place run = {0, 0};
 
             if (tile > begin) {
@@ -396,7 +419,7 @@ template <class Variant> struct step_rows {
             }
             block_sync(); /* no warp reads K any more */
             if (tile + 1 < end)
-                copy_keys(p.base.k, shared, shared + K_AT, head_kv, tile + 1, keys);
+                copy_keys(p.base.k, shared, shared + K_AT, head_of_keys(), tile + 1, keys_of_unit());
             cp_async_commit();
             if (sees)
                 soften(tile);
@@ -416,7 +439,7 @@ template <class Variant> struct step_rows {
                 add_values<k_tile>(fragments_of(o), fragments_of(s), v_lane);
             block_sync(); /* no warp reads V any more */
             if (tile + 1 < end)
-                copy_keys(p.base.v, shared, shared + V_AT, head_kv, tile + 1, keys);
+                copy_keys(p.base.v, shared, shared + V_AT, head_of_keys(), tile + 1, keys_of_unit());
             cp_async_commit();
             if (works && tile + 1 == next && tile + 1 < end)
                 close_span(order::spans::of(p, tile));
@@ -437,10 +460,10 @@ template <class Variant> struct step_rows {
                 const int32_t end_tile = side == 0 ? to : min(to, min(whole_from(), first_cut()));
 
                 add_special_of<element, stored>(columns_of(o), p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K),
-                                                head_kv, first_tile * TILE_N, min(end_tile * TILE_N, keys),
+                                                head_of_keys(), first_tile * TILE_N, min(end_tile * TILE_N, keys_of_unit()),
                                                 [&](const int half, int32_t key) {
                                                     if constexpr (LEFT)
-                                                        return sees(mask, query_of(half), 0, key, 0);
+                                                        return sees(mask(), query_of(half), 0, key, 0);
                                                     else
                                                         return key <= last_of(half);
                                                 });
@@ -472,13 +495,13 @@ template <class Variant> struct step_rows {
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
             const struct step_row row =
-                row_of_tile(p, 16 * block + (int32_t)lane / 4 + 8 * half, query0, unit_word(unit, UNIT_QUERIES));
+                row_of_tile(p, 16 * block + (int32_t)lane / 4 + 8 * half, first_query(), unit_word(unit, UNIT_QUERIES));
             const int32_t head_q = unit_word(unit, UNIT_HEAD) * p.group + row.head;
             float inverse = 0.0f, lse = 0.0f;
 
             if (!row.exists)
                 continue;
-            finish_row<BELOW>(inverse, lse, own[half], p.base, head_q, sees_some(mask, row.query));
+            finish_row<BELOW>(inverse, lse, own[half], p.base, head_q, sees_some(mask(), row.query));
             if (lane % 4 == 0)
                 st_global_f32(lse_of_row(p, batch, head_q, first_q + row.query), lse);
             char *const to = view_row(&p.base.o, batch, head_q, first_q + row.query, element::BYTES) + 4 * (lane % 4);
@@ -515,11 +538,13 @@ template <class Variant> struct step_rows {
 #pragma unroll 1
             for (int32_t i = (int32_t)block_index(); i < p.base.shape.batch; i += p.blocks)
                 note_pages(p, get_planned(p, plan, i).at.own, i, thread_index(), THREADS);
-        const int32_t many = int_at((const int32_t *)plan, PLAN_MANY), few = int_at((const int32_t *)plan, PLAN_FEW);
+        auto planned = [&](const int which) { return int_at((const int32_t *)plan, which); };
+        const int32_t many_kept = LEAN ? 0 : planned(PLAN_MANY), few_kept = LEAN ? 0 : planned(PLAN_FEW);
 
 #pragma unroll 1
         for (;;) {
             if (warp_index() == 0) {
+                const int32_t many = LEAN ? planned(PLAN_MANY) : many_kept, few = LEAN ? planned(PLAN_FEW) : few_kept;
 #pragma unroll 1
                 for (;;) {
                     const bool any = put_unit<order>(p, plan, unit, number, many, few);
@@ -533,11 +558,15 @@ template <class Variant> struct step_rows {
                         break;
                     warp_sync();
                 }
+                if (LEAN && lane_index() == 0) /* the word is sm90a's */
+                    st_shared_u32(unit + 4 * UNIT_WHO, (uint32_t)number);
             }
             block_sync();
             if (!unit_word(unit, UNIT_ANY))
                 return;
             attend(p, shared);
+            if (LEAN)
+                number = unit_word(unit, UNIT_WHO);
             block_sync(); /* no thread reads the unit's words any more */
         }
     }
