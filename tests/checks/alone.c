@@ -106,17 +106,19 @@ static void all_but_what_one_sees(struct subject *subject, const struct shape *s
 
 /* Of each head the scores of each fourth group of eight rows, or of one row of these, are 120 larger in the second tile
  * of keys than in all others, and those of other rows are not: what is not made relative to the new maximum is no
- * number. The tile has others on both sides, as some kernels begin with the last one. */
+ * number. The tile has others on both sides, as some kernels begin with the last one; with detail 2 it is the last one,
+ * which causal masks cut. */
 static void rows_grow_alone(struct subject *subject, const struct shape *shape)
 {
     struct experiment *const e = experiment_new(subject, shape);
     const int64_t dim = e->ref.head_dim, n = (int64_t)subject->info.tile_n, keys = shape->seqlen_k, queries = shape->seqlen_q;
+    const int64_t tile = shape->detail == 2 ? (keys - 1) / n : 1;
     for (int64_t row = 0; row < tensor_count(e, Q) / dim; row++) {
         const int64_t h = row / queries % shape->heads_q, i = row % queries;
-        e->in[Q][row * dim] = i / 8 % 4 == h && (shape->detail == 0 || i % 8 == 3 * h % 8) ? 16 : 0;
+        e->in[Q][row * dim] = i / 8 % 4 == h && (shape->detail != 1 || i % 8 == 3 * h % 8) ? 16 : 0;
     }
     for (int64_t row = 0; row < tensor_count(e, K) / dim; row++)
-        e->in[K][row * dim] = dtype_round(e->dtype, row % keys / n == 1 ? 120 / (16 * e->ref.softmax_scale) : 0);
+        e->in[K][row * dim] = dtype_round(e->dtype, row % keys / n == tile ? 120 / (16 * e->ref.softmax_scale) : 0);
     experiment_reference(e, false);
     const struct results got = experiment_run_plainly(e);
     expect_accurate(e, GLINT_FORWARD, &got);
@@ -136,12 +138,11 @@ void alone_checks(struct check_list *list, const struct subject *subject)
         if (t != O && t != LSE)
             checks_add(list, in_each_part, &s, "special/in_each_part_of_%s", tensor_name[t]);
     }
-    struct shape five = s; /* which a step's rows cannot share out evenly */
-    five.heads_q = 5;
-    five.heads_kv = 1;
-    five.detail = V;
-    if (subject_is_step(subject))
-        checks_add(list, in_each_part, &five, "special/in_each_part_of_V_of_five_heads");
+    struct shape group = s; /* of so many heads that a step's rows cannot share them out evenly */
+    group.heads_kv = 1;
+    group.detail = V;
+    for (group.heads_q = 5; group.heads_q <= 14 && subject_is_step(subject); group.heads_q += 9)
+        checks_add(list, in_each_part, &group, "special/in_each_part_of_V_of_%d_heads", (int)group.heads_q);
     struct shape one = s;
     one.heads_q = one.heads_kv = 6;
     one.seqlen_q = m < 64 ? m + 5 : 64 + 5;
@@ -163,6 +164,7 @@ void alone_checks(struct check_list *list, const struct subject *subject)
     grow.heads_q = grow.heads_kv = m < 32 ? (m + 7) / 8 : 4;
     grow.seqlen_q = m;
     grow.seqlen_k = 3 * n + m;
-    for (grow.detail = 0; grow.detail < 2 && forward; grow.detail++)
-        checks_add(list, rows_grow_alone, &grow, "accuracy/%s_alone", grow.detail == 0 ? "eight_rows_grow" : "rows_grow");
+    static const char *const grown[] = {"eight_rows_grow_alone", "rows_grow_alone", "eight_rows_grow_alone_last"};
+    for (grow.detail = 0; grow.detail < 3 && forward; grow.detail++)
+        checks_add(list, rows_grow_alone, &grow, "accuracy/%s", grown[grow.detail]);
 }

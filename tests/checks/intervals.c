@@ -347,6 +347,8 @@ static void sequences(struct subject *subject, const struct shape *shape)
                       .ends = (shape->detail & ENDS) != 0,
                       .grown = (int64_t)shape->seed,
                       .spoilt = (shape->detail & SPOILT) != 0 ? 0 : -1};
+    if (b.ends && subject->info.queries_up_to > 0) /* neighbouring rows are of different queries */
+        b.heads_q = 3, b.heads_kv = 1;
     /* the last one has all queries, behind which is nothing */
     const int64_t some[2][FEW] = {{shape->seqlen_q, 3, shape->seqlen_q - 7, 0, 5, 0, shape->seqlen_q},
                                   {shape->seqlen_k, shape->seqlen_k - 3, 17, 5, 0, 0, 17}};
@@ -583,7 +585,17 @@ void intervals_ends_checks(struct check_list *list, struct subject *subject)
         s.diagonal = tree ? -2 : 0; /* so that a band ends before a query's own slot */
         s.softcap = subject_caps(subject) ? 1.0f : 0.0f;
         s.detail = kind + ENDS;
-        if (takes(subject, (enum kind)kind))
-            checks_add(list, each_end, &s, "%s/%s_each_end", tree ? "tree" : "intervals", kind_names[kind]);
+        if (!takes(subject, (enum kind)kind))
+            continue;
+        checks_add(list, each_end, &s, "%s/%s_each_end", tree ? "tree" : "intervals", kind_names[kind]);
+        if (!tree || kind < PADDED_PAGES)
+            continue;
+        s.detail = kind + SPOILT; /* windows of some tiles: a page that a later tile has is outside of the pool */
+        s.intervals = NO_INTERVALS;
+        s.diagonal = 0;
+        s.window_left = 5 * n;
+        s.seqlen_q = subject->info.queries_up_to > 0 ? 41 : (int64_t)subject->info.tile_m + 19;
+        s.seqlen_k = 8 * n + 29;
+        checks_add(list, sequences, &s, "tree/bad_%s_of_windows", kind_names[kind]);
     }
 }

@@ -1276,13 +1276,13 @@ void step_laws_checks(struct check_list *list, struct subject *subject)
     checks_add(list, any_device, &s, "law/devices");
 }
 
-/* Scores of one size: each span matters. */
+/* Scores of one size: each span matters, and each head has slots of its own. */
 void later_step_laws_checks(struct check_list *list, struct subject *subject)
 {
     const bool band = (subject->info.features & GLINT_FEATURE_LEFT_BOUND) != 0;
     const bool masked = (subject->info.features & GLINT_FEATURE_RIGHT_BOUND) != 0;
     const int64_t n = (int64_t)subject->info.tile_n;
-    struct shape s = {.batch = 1, .heads_q = 5, .heads_kv = 1, .seqlen_q = 3, .seqlen_k = 42 * n + 5};
+    struct shape s = {.batch = 1, .heads_q = 10, .heads_kv = 2, .seqlen_q = 3, .seqlen_k = 42 * n + 5};
     if (!subject_is_step(subject))
         return;
     s.mask = band ? GLINT_MASK_BAND_BOTTOM_RIGHT : masked ? GLINT_MASK_CAUSAL_BOTTOM_RIGHT : GLINT_MASK_NONE;

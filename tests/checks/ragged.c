@@ -1014,9 +1014,9 @@ void long_keys_checks(struct check_list *list, struct subject *subject)
 
 enum { OF_BOUNDS = 4 };
 
-/* The scores of `count` queries from `first` on are 120 larger in the second tile of keys than in all others, and those
+/* The scores of `count` queries from `first` on are larger by so much in the second tile of keys than in all others, and those
  * of other queries are not. None is -inf: such a row has no maximum, and grows always. `of_keys`: the sequence's first key. */
-static void grow(struct experiment *e, int64_t first, int64_t count, int64_t of_keys)
+static void grow(struct experiment *e, int64_t first, int64_t count, int64_t of_keys, float by)
 {
     const int64_t dim = e->ref.head_dim, n = (int64_t)e->subject->info.tile_n, keys = rows_of(e, 1), queries = rows_of(e, 0);
     for (int64_t i = 0; i < tensor_count(e, Q); i++) {
@@ -1028,7 +1028,7 @@ static void grow(struct experiment *e, int64_t first, int64_t count, int64_t of_
     }
     for (int64_t row = 0; row < tensor_count(e, K) / dim; row++) {
         const int64_t key = row % keys - of_keys;
-        e->in[K][row * dim] = dtype_round(e->dtype, key >= n && key < 2 * n ? 120 / (16 * e->ref.softmax_scale) : 0);
+        e->in[K][row * dim] = dtype_round(e->dtype, key >= n && key < 2 * n ? by / (16 * e->ref.softmax_scale) : 0);
     }
     experiment_store(e);
 }
@@ -1051,7 +1051,8 @@ static void each_end(struct subject *subject, const struct shape *shape)
         s.softcap = subject_caps(subject) ? (grows ? 0x1p50f : 2.0f) : 0.0f;
         struct experiment *const e = experiment_of(subject, &s);
         if (grows)
-            grow(e, eight * turn % queries + (padded ? queries : 3), eight, padded && page_rows_of(&s) == 0 ? keys : others);
+            grow(e, eight * turn % queries + (padded ? queries : 3), eight, padded && page_rows_of(&s) == 0 ? keys : others,
+                 turn < 2 || e->dtype == GLINT_F16 || narrow(e) ? 120 : 4e7f);
         struct batch b = {.count = 2, .bound = {queries, keys}, .page_rows = page_rows_of(&s), .padded = padded};
         const struct memory memory = prepare(e, &b);
         b.special = b.alone = !narrow(e);
