@@ -157,6 +157,7 @@ static void init_gives(const struct glint_options *options, enum glint_status fi
 {
     const size_t bytes = glint_context_size();
     void *const storage = aligned_memory(GLINT_CONTEXT_ALIGNMENT, bytes);
+    memset(storage, 0x55, bytes);
     struct glint_context *context = (struct glint_context *)storage;
     const enum glint_status status = glint_context_init(storage, bytes, options, &context);
     EXPECT(status >= first && status <= last, "%s = %lld gives %s, not %s", what, value, glint_status_name(status),
@@ -165,6 +166,7 @@ static void init_gives(const struct glint_options *options, enum glint_status fi
         EXPECT(glint_context_close(context) == GLINT_OK, "close");
     else
         EXPECT(context == NULL && glint_context_close(storage) == GLINT_CONTEXT_CLOSED, "a refused context is open: %s", what);
+    EXPECT(glint_context_driver_error(storage) == 0, "an error of a context that is not open: %s", what);
     free(storage);
 }
 
