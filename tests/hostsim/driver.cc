@@ -3,6 +3,7 @@
 #include <cstring>
 
 #include "lib/device/hopper_call.h"
+#include "tests/hostsim/findings.h"
 #include "tests/hostsim/hopper_tensor_map.h"
 #include "tests/hostsim/image.h"
 

@@ -11,7 +11,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <string>
 #include <vector>
 
 namespace sim
@@ -43,17 +42,10 @@ enum class Kind {
 };
 const char *name_of(Kind kind);
 
-struct Finding {
-    Kind kind;
-    Site site;
-    std::string text; /* what, where, who; more lines for the state of every barrier */
-};
-
 /* Ends the launch with a finding about the running thread's access or wait. The format is printf's. */
 [[noreturn]] void report(Kind kind, Site site, const char *format, ...) __attribute__((format(printf, 3, 4)));
 
-const std::vector<Finding> &findings(); /* since the last clear_findings() */
-void clear_findings();
+void clear_findings(); /* findings.h has them */
 
 /* ---- the seed ---- */
 
@@ -296,16 +288,6 @@ void cost_instruction(const char *name, Site site);
 void cost_shared(const char *name, uint32_t address, uint32_t bytes, Site site);
 void cost_global(const char *name, const void *address, uint32_t bytes, Site site);
 void cost_matrix_rows(const char *name, const uint32_t row[32], Site site);
-/* A line a place: name, file, line, requests, wavefronts, the fewest possible, sectors, the fewest possible. */
-struct Cost {
-    std::string name;
-    Site site;
-    uint64_t instructions; /* of a warp */
-    uint64_t wavefronts, least_wavefronts;
-    uint64_t sectors, least_sectors;
-};
-std::vector<Cost> costs();
-
 } // namespace sim
 
 #endif

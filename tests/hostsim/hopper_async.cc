@@ -3,7 +3,7 @@
 #include <cstring>
 #include <unordered_map>
 
-#include "tests/hostsim/hopper.h"
+#include "tests/hostsim/hopper_state.h"
 #include "tests/hostsim/hopper_tensor_map.h"
 #include "tests/hostsim/state.h"
 

@@ -6,7 +6,7 @@
 #include <cstring>
 #include <map>
 
-#include "tests/hostsim/hopper.h"
+#include "tests/hostsim/hopper_state.h"
 #include "tests/hostsim/numbers.h"
 #include "tests/hostsim/state.h"
 

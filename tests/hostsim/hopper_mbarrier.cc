@@ -1,5 +1,5 @@
 /* PTX ISA, "Parallel Synchronization and Communication Instructions: mbarrier". */
-#include "tests/hostsim/hopper.h"
+#include "tests/hostsim/hopper_state.h"
 #include "tests/hostsim/state.h"
 
 namespace sim

@@ -1,7 +1,7 @@
 /* What else warps do on Hopper: PTX ISA, "elect.sync", "stmatrix", "setmaxnreg"; and a thread's "fence.proxy.async". */
 #include <cstring>
 
-#include "tests/hostsim/hopper.h"
+#include "tests/hostsim/hopper_state.h"
 #include "tests/hostsim/state.h"
 
 namespace sim

@@ -2,8 +2,8 @@
  * rows; each warp of a warpgroup issues, commits and waits for itself, as the hardware lets it. */
 #include <cstring>
 
-#include "tests/hostsim/hopper.h"
 #include "tests/hostsim/hopper_matrix.h"
+#include "tests/hostsim/hopper_state.h"
 #include "tests/hostsim/numbers.h"
 #include "tests/hostsim/tensor_core.h"
 

@@ -2,7 +2,7 @@
 #ifndef GLINT_HOSTSIM_STATE_H
 #define GLINT_HOSTSIM_STATE_H
 
-#include "tests/hostsim/engine.h"
+#include "tests/hostsim/findings.h"
 
 namespace sim
 {

@@ -18,7 +18,7 @@
 
 #include "tests/hostsim/cost/idle.h"
 #include "tests/hostsim/driver.h"
-#include "tests/hostsim/engine.h"
+#include "tests/hostsim/findings.h"
 
 extern "C" {
 #include "lib/context.h"

@@ -10,7 +10,7 @@
 #include <map>
 #include <sstream>
 
-#include "tests/hostsim/engine.h"
+#include "tests/hostsim/findings.h"
 #include "tests/hostsim/hopper_tensor_map.h"
 #include "tests/hostsim/micro/golden.h"
 

@@ -5,7 +5,7 @@
 #include <cstring>
 
 #include "tests/hostsim/abandoned.h"
-#include "tests/hostsim/engine.h"
+#include "tests/hostsim/findings.h"
 #include "tests/hostsim/hopper_tensor_map.h"
 #include "tests/hostsim/micro/micro.h"
 

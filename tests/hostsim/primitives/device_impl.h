@@ -4,7 +4,6 @@
 #ifndef GLINT_HOSTSIM_DEVICE_IMPL_H
 #define GLINT_HOSTSIM_DEVICE_IMPL_H
 
-#include <cmath>
 #include <cstdint>
 #include <cstring>
 
@@ -27,8 +26,9 @@ namespace sim
 uint32_t shared_window();
 }
 
-using std::fabs;
-using std::fmaf;
+/* Of <cmath>, which takes as long to read as many a kernel. */
+extern "C" float fabsf(float x) noexcept;
+extern "C" float fmaf(float x, float y, float z) noexcept;
 
 /* "max.f32", "min.f32": of a NaN and a number, the number. The C library's are calls. */
 static inline float sim_max(float a, float b)

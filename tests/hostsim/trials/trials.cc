@@ -9,7 +9,7 @@
 
 #include "tests/hostsim/abandoned.h"
 #include "tests/hostsim/driver.h"
-#include "tests/hostsim/engine.h"
+#include "tests/hostsim/findings.h"
 #include "tests/hostsim/image.h"
 #include "tests/hostsim/trials/right.cu"
 #include "tests/hostsim/trials/wrong.cu"
