@@ -11,7 +11,7 @@ cliff   1 to 2,048 queries against 8,192 and 65,536 keys
 mixed   single tokens, speculated ones and chunks of prompts in one call
 masks   a step's rows with windows and a softcap, beside the same without
 trees   new tokens in a tree, and with intervals that hide nothing, beside a causal mask, in turn; where the library has a step with them, check and law ask it, too
-narrow  a step over a cache of int8 and of e4m3 beside one of bf16, in turn, and decode where it takes the problem
+narrow  a step over a cache of int8 and of e4m3 beside one of bf16, in turn, and up to 12 queries decode and the plan's choice
 ragged  prompts of 16 to 240 tokens in one call, beside as many of one length that have the same FLOPs, in turn: by the library's choice and by a step
 rows    every row of the library that takes a problem, for the bounds of lib/choose.c
 Without a part: all but trees, narrow, ragged and rows. --family: the step's rows are those of this family, which cliff and mixed time in place of the library's choice, beside
@@ -114,6 +114,12 @@ def step_row(dtype, dim, mask, window, softcap, narrow=None, of=None, kind=None)
     kind = kind or ("none" if mask == NONE else "causal" if mask == CAUSAL or window[0] < 0 else "band")
     kind += "_softcap" if softcap else ""
     start = f"fwd_{'bf16' if dtype == torch.bfloat16 else 'f16'}{'_' + narrow[1] if narrow else ''}_d{dim}_{kind}__{of}_step_"
+    return next(i for i, name in enumerate(names()) if name.startswith(start))
+
+
+def decode_row(narrow, dim):
+    """The row of decode in bfloat16 whose cache is of 8 bits, or of bfloat16 where `narrow` is None."""
+    start = f"dec_bf16_{NARROW[narrow][1] + '_' if narrow else ''}d{dim}_"
     return next(i for i, name in enumerate(names()) if name.startswith(start))
 
 
@@ -625,13 +631,14 @@ def narrow(table, dims):
             caches = [(narrowed(k, kind), narrowed(v, kind)) for kind in kinds]
             lines = [tuple((x[0].view(batch, keys, heads_kv, dim), x[1].view(batch, heads_kv, keys)) if isinstance(x, tuple) else x.view(batch, keys, heads_kv, dim) for x in cache)
                      for cache in caches]
-            for queries in (1, 4, 16, 64, 128, 256, 512, 1024, 2048):
+            for queries in (1, 2, 3, 4, 5, 6, 8, 12, 16, 64, 128, 256, 512, 1024, 2048):
                 if batch * queries * keys > 1 << 28:
                     continue
                 q = random(batch, queries, heads, dim)
                 calls = {"step": [Call(q, *cache, row="step") for cache in lines], "step, pages": [Call(q, *cache, lens=lens, table=pages, row="step") for cache in caches]}
-                if queries <= 4:
+                if queries <= 12:
                     calls["chosen"] = [Call(q, *cache) for cache in lines]
+                    calls["decode"] = [Call(q, *cache, row=decode_row(kind, dim)) for kind, cache in zip(kinds, lines)]
                 us = timed([call for group in calls.values() for call in group])
                 for way, group in calls.items():
                     mine, us = us[:len(group)], us[len(group):]
