@@ -1,8 +1,8 @@
 /* How long a context takes to open on a GPU, where all kernels are loaded, what the driver takes of that by its
  * entries, what it takes of the device's and the host's memory, and whether the self test of what was loaded passes:
  * init [OPENINGS [IMAGE...]]. The first opening of a process is said apart: the driver's own code may be cold then.
- * IMAGES are files that cuModuleLoadData takes, such as bazel-bin/lib/glint_modules.sm_90.cubin and .fatbin, which is
- * packed: before the library's, all of them are loaded as many times, and their kernels are not looked up. */
+ * IMAGES are files that cuModuleLoadData takes, such as bazel-bin/lib/glint_modules.fwd.sm_90.cubin and .fatbin, which
+ * is packed: before the library's, all of them are loaded as many times, and their kernels are not looked up. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <time.h>

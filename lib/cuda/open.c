@@ -235,14 +235,21 @@ static enum glint_status unload(struct glint_cuda *cuda, glint_cu_module *held)
     return module ? glint_cuda_note(cuda, cuda->driver.module_unload(module)) : GLINT_OK;
 }
 
+/* The module of an image that a row has loaded, or NULL. */
+static glint_cu_module held_module(const struct glint_cuda *cuda, const unsigned char *data)
+{
+    for (uint32_t i = 0; i < glint_variants_count; i++)
+        if (cuda->rows[i].held && cuda->rows[i].data == data)
+            return cuda->rows[i].held;
+    return NULL;
+}
+
 /* The module of an image, which several rows may have: the first of them loads it, and holds it. */
 static enum glint_status load_module(struct glint_cuda *cuda, struct glint_cuda_row *row, const unsigned char *data)
 {
-    for (uint32_t i = 0; i < glint_variants_count; i++)
-        if (cuda->rows[i].held && cuda->rows[i].data == data) {
-            row->module = cuda->rows[i].held;
-            return GLINT_OK;
-        }
+    row->module = held_module(cuda, data);
+    if (row->module)
+        return GLINT_OK;
     glint_cu_module module = NULL;
     const enum glint_status status = glint_cuda_note(cuda, cuda->driver.module_load(&module, data));
     if (status != GLINT_OK)
@@ -269,16 +276,42 @@ static enum glint_status load_row(struct glint_cuda *cuda, struct glint_cuda_row
     return status;
 }
 
-static enum glint_status load_variant(struct glint_cuda *cuda, uint32_t index)
+static enum glint_status load_variant(struct glint_cuda *cuda, uint32_t index, uint32_t image)
 {
-    const uint32_t image = choose_image(cuda, &glint_variants[index]);
-    if (image == NO_IMAGE)
-        return GLINT_OK;
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(&glint_variants[index]);
     const enum glint_status status =
         load_row(cuda, &cuda->rows[index], image, kernel->name, glint_gpu_launch_at(kernel, 0), kernel->launch_count);
     cuda->has_rows |= cuda->rows[index].module != NULL;
     return status;
+}
+
+/* Loads the rows of an image, of which `first` is the first. */
+static enum glint_status load_image(struct glint_cuda *cuda, uint32_t first, const unsigned char *data)
+{
+    for (uint32_t i = first; i < glint_variants_count; i++) {
+        const uint32_t image = choose_image(cuda, &glint_variants[i]);
+        if (image == NO_IMAGE || glint_gpu_image_bytes(image) != data)
+            continue;
+        const enum glint_status status = load_variant(cuda, i, image);
+        if (status != GLINT_OK)
+            return status;
+    }
+    return GLINT_OK;
+}
+
+/* A module after another, each with all of its rows: the driver unpacks the next one into memory that it has just given
+ * back, which costs less than memory that the process has not had before. */
+static enum glint_status load_variants(struct glint_cuda *cuda)
+{
+    for (uint32_t i = 0; i < glint_variants_count; i++) {
+        const uint32_t image = choose_image(cuda, &glint_variants[i]);
+        if (image == NO_IMAGE || held_module(cuda, glint_gpu_image_bytes(image)))
+            continue;
+        const enum glint_status status = load_image(cuda, i, glint_gpu_image_bytes(image));
+        if (status != GLINT_OK)
+            return status;
+    }
+    return GLINT_OK;
 }
 
 /* The kernels that no variant has. */
@@ -294,8 +327,8 @@ static enum glint_status load_rows(struct glint_cuda *cuda)
 {
     bool pushed;
     enum glint_status status = glint_cuda_enter(cuda, &pushed);
-    for (uint32_t i = 0; i < glint_variants_count && status == GLINT_OK; i++)
-        status = load_variant(cuda, i);
+    if (status == GLINT_OK)
+        status = load_variants(cuda);
     if (status == GLINT_OK && !cuda->has_rows)
         status = GLINT_NO_KERNEL_IMAGE;
     if (status == GLINT_OK)

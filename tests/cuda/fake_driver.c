@@ -284,7 +284,7 @@ static glint_cu_result module_load(glint_cu_module *module, const void *data)
         if (!modules[i].live) {
             modules[i] = (struct CUmod_st){.live = true, .context = current(), .image = image};
             fake.modules++;
-            *module = &modules[i];
+            *module = fake.loaded_last = &modules[i];
             return GLINT_CU_SUCCESS;
         }
     return misuse("too many modules", GLINT_CU_OUT_OF_MEMORY);
@@ -313,6 +313,7 @@ static glint_cu_result module_function(glint_cu_function *function, glint_cu_mod
     CALLED(module_function);
     if (!is_module(module))
         return misuse("a function of no module", INVALID_HANDLE);
+    fake.out_of_turn += module != fake.loaded_last;
     for (int i = 0; i < FUNCTIONS; i++)
         if (module->image->entries[i] && strcmp(module->image->entries[i], name) == 0) {
             module->functions[i] =

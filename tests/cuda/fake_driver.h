@@ -113,6 +113,8 @@ struct fake_driver {
 
     /* what is held */
     int libraries, modules, pushed, retained[FAKE_DEVICES];
+    struct CUmod_st *loaded_last;
+    int out_of_turn; /* lookups in another module than the one that was loaded last */
 };
 
 extern struct fake_driver fake;
