@@ -625,7 +625,7 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *  - On the CPU slopes that are all 0 give the bits of no ALiBi where there is no softcap. NaN or inf in a slope
  *    reaches the rows of its head, and no other.
  *  - Rows of the table with GLINT_FEATURE_ALIBI take it, and no problem without it. The spec lists them as the bias
- *    "alibi": on the CPU, but for AMX and AVX-512 BF16, in the family sm80, and forward in sm90a. */
+ *    "alibi": on the CPU, but for AMX and AVX-512 BF16, and in the families sm80 and sm90a. */
 
 /* The largest logit: max_logit[h] is the largest score of query head h, over all sequences of the call and all pairs of
  * a query and a key that it sees. It is for clipping of weights (QK-clip) and for calibration of 8 bits.

@@ -33,7 +33,7 @@ return {
   -- kernel of the CPU then serves problems with and without one; of the GPU families `sm80` has it in all passes, and
   -- `sm90a` forward: exclude its "bwd". Sinks need no word here. Nor biases = { "none", "alibi", "tensor" }: kernels
   -- of the CPU that add ALiBi or a tensor to the scores, the latter with its gradient, beside those that add nothing,
-  -- and kernels of `sm80` that do so; `sm90a` adds ALiBi, forward.
+  -- and kernels of `sm80` that do so; `sm90a` adds ALiBi.
 
   -- A family does all of the above, or less: passes, dtypes, head_dims, masks may be given here again, shorter.
   families = {

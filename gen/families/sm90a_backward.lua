@@ -14,6 +14,7 @@ local DQ_M, DQ_N = 128, 64 -- split: queries of a block of the kernel for dQ, ke
 -- first kernel's blocks what those have who make the units, a group of sequences of lib/device/warpgroup_units.h. The
 -- others have less: their tile, and what they look for it in.
 local UNITS_BYTES, INTERVAL_UNITS_BYTES, GROUP_BYTES = 32 + 2 * 64, 32 + 2 * 96, 32 * 48
+local LINE_BYTES = 16 -- of a step with ALiBi: slope_line of lib/device/warpgroup_backward_bias.h
 local SINKS_BYTES = 32 -- of the kernel for the gradient of the sinks: a sum of each warp
 
 local backward = {}
@@ -42,13 +43,15 @@ end
 local function smem_of(record)
   local m, n, row = record.m, record.n, record.head_dim * record.dtype_bytes
   local parts = { tile("K, V", 2, n, row), tile("Q, dO", 2 * STAGES, m, row), tile("LSE, delta", 2 * STAGES, m, 4) }
+  if record.biased then parts[#parts + 1] = { "lines", LINE_BYTES * STAGES } end
   if record.by_role then
-    parts[4], parts[5] = tile("P", STAGES, m, n * 4), { "barriers", 8 * (2 + 6 * STAGES) }
+    parts[#parts + 1] = tile("P", STAGES, m, n * 4)
+    parts[#parts + 1] = { "barriers", 8 * (2 + 6 * STAGES) }
   else
     local fused = record.strategy == "fused"
 
-    parts[4] = fused and tile("dQ", STAGES, m, record.head_dim * 4) or tile("dK, dV", STAGES, n, row)
-    if fused then parts[5] = tile("dS", STAGES, m, n * record.dtype_bytes) end
+    parts[#parts + 1] = fused and tile("dQ", STAGES, m, record.head_dim * 4) or tile("dK, dV", STAGES, n, row)
+    if fused then parts[#parts + 1] = tile("dS", STAGES, m, n * record.dtype_bytes) end
     parts[#parts + 1] = { "barriers", 8 * (5 + 11 * STAGES) }
     parts[#parts + 1] = { "numbers", 16 }
     if record.intervals then parts[#parts], parts[#parts + 1] = { "numbers", 16 + 8 }, { "steps", UNITS_BYTES } end

@@ -11,6 +11,7 @@ namespace
 struct variant {
     typedef ${dtype} element;
     typedef ${band} mask;
+    typedef ${bias_type} bias;
     enum {
         HEAD_DIM = ${head_dim},
         TILE_M = ${tile_m}, /* queries of a step */

@@ -19,6 +19,7 @@ namespace
 struct variant {
     typedef bf16 element;
     typedef no_mask mask;
+    typedef no_bias bias;
     enum {
         HEAD_DIM = 128,
         TILE_M = 64, /* queries of a step */

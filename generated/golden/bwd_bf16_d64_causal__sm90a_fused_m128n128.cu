@@ -17,6 +17,7 @@ namespace
 struct variant {
     typedef bf16 element;
     typedef causal_mask mask;
+    typedef no_bias bias;
     enum {
         HEAD_DIM = 64,
         TILE_M = 128, /* queries of a step */

@@ -4,7 +4,7 @@
 #define GLINT_DEVICE_WARPGROUP_BACKWARD_H
 
 #include "lib/device/intervals.h"
-#include "lib/device/warpgroup.h"
+#include "lib/device/warpgroup_backward_bias.h"
 
 /* The maps of a backward kernel, in the order of its descriptor: boxes of all of head_dim by BOX_ROWS rows, swizzled
  * as a slab tile. */
@@ -257,14 +257,17 @@ GLINT_DEVICE int64_t row_of_step(const struct glint_gpu_call &p, const struct ke
     return (work.batch * p.shape.heads_q + walk.head) * p.padded_q + work.padded + walk.m * TILE_M;
 }
 
-/* A step's Q or dO to a stage of a ring, and its LSE or delta, from `rows` on, to rows_at. */
-template <class ring_of, class tile>
+/* A step's Q or dO to a stage of a ring, its LSE or delta, from `rows` on, to rows_at, and its line to line_at. */
+template <class ring_of, class tile, class Line = struct no_line>
 GLINT_DEVICE void load_step(const struct tensor_map *map, const float *rows, uint32_t rows_at, const struct walk &walk,
-                            const struct key_work &work, uint32_t shared, const struct ring &queries)
+                            const struct key_work &work, uint32_t shared, const struct ring &queries, const Line &line = {},
+                            uint32_t line_at = 0)
 {
     const uint32_t full = ring_of::full(shared, queries), row_bytes = tile::rows * 4;
 
-    ring_of::begin_fill(shared, queries, tile::bytes + row_bytes);
+    ring_of::wait_empty(shared, queries);
+    leave_line(line, shared + line_at + queries.stage * Line::BYTES);
+    mbarrier_arrive_expect(full, tile::bytes + row_bytes);
     load_tile<tile, BOX_ROWS>(ring_of::tile(shared, queries), map, work.first_q + walk.m * tile::rows, walk.head, work.batch, full,
                               GLINT_L2_EVICT_LAST);
     bulk_load(shared + rows_at + queries.stage * row_bytes, rows, row_bytes, full);

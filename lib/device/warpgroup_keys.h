@@ -13,22 +13,25 @@
 template <class Variant> struct key_kernel {
     typedef typename Variant::element element;
     typedef typename mask_of_keys<typename Variant::mask>::type mask_t;
+    typedef step_lines<typename Variant::bias> lines;
+    typedef typename lines::line line_t;
     enum {
         HEAD_DIM = Variant::HEAD_DIM,
         TILE_M = Variant::TILE_M,
         TILE_N = Variant::TILE_N,
         FUSED = Variant::FUSED,
+        LINES = line_t::BYTES > 0,
         CAREFUL = FUSED && mask_t::RIGHT, /* keys that hold NaN or infinity may be hidden from a step's queries */
         /* a warpgroup makes dQ of all queries and half of the columns, or of half the queries */
         BY_COLUMNS = HEAD_DIM > 64,
         SHARED_COLUMNS = FUSED && BY_COLUMNS ? 128 - HEAD_DIM : 0, /* of dQ, that both warpgroups make */
         /* LSE and delta are read before the wait for what they go with: 1 % at 64 queries, a loss at 128 */
         EARLY = TILE_M == 64,
-        /* words of a thread that hold columns of its own V: as many as spill nothing; lengths take these registers */
-        KEPT = !FUSED || mask_t::LEFT ? 0
-               : HEAD_DIM == 96       ? 20
-               : CAREFUL              ? 0
-                                      : 8,
+        /* words of a thread that hold columns of its own V: as many as spill nothing; lengths and lines take these registers */
+        KEPT = !FUSED || mask_t::LEFT || (LINES && HEAD_DIM == 64) ? 0
+               : HEAD_DIM == 96                                    ? 20
+               : CAREFUL                                           ? 0
+                                                                   : 8,
         STAGGERED = FUSED && staggering<mask_t, TILE_M, TILE_N>::wanted,
         WARPS = 8,  /* that compute */
         STAGES = 2, /* of Q and dO, of a fused variant's dS, and what leaves */
@@ -53,7 +56,8 @@ template <class Variant> struct key_kernel {
         DS_AT = OUT_AT + STAGES * OUT_BYTES,
         LSE_AT = DS_AT + (FUSED ? STAGES * ds_tile::bytes : 0),
         DELTA_AT = LSE_AT + STAGES * ROW_BYTES,
-        BARRIERS_AT = DELTA_AT + STAGES * ROW_BYTES,
+        LINE_AT = DELTA_AT + STAGES * ROW_BYTES,
+        BARRIERS_AT = LINE_AT + STAGES * line_t::BYTES,
     };
 
     /* Shared memory: tiles, then mbarriers. */
@@ -357,8 +361,9 @@ template <class Variant> struct key_kernel {
 
 #pragma unroll 1
             for (int32_t left = loads ? work.steps : 0; left > 0; --left) {
-                load_step<q_ring, query_tile>(&p.map[MAP_Q], p.base.lse_log2 + row_of_step<TILE_M>(p.base, work, walk), LSE_AT,
-                                              walk, work, shared, queries);
+                load_step<q_ring, query_tile>(
+                    &p.map[MAP_Q], p.base.lse_log2 + row_of_step<TILE_M>(p.base, work, walk), LSE_AT, walk, work, shared, queries,
+                    lines::of(p.base, walk.head, Blocks::mask(p.base, at), walk.m * TILE_M, TILE_M, work.key0, TILE_N), LINE_AT);
                 if (left == work.steps)
                     load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
                 Blocks::walk_on(p.base, walk, work);
@@ -610,9 +615,9 @@ template <class Variant> struct key_kernel {
                                     arrive(out_ring::full(shared, out));
                                     ring_advance<STAGES>(out);
             };
-            /* Where the block is kept, in the highest bits of the turn: a register less. */
-            constexpr uint32_t SEEN_AT = Blocks::KEPT ? 30 : 0;
-            uint32_t &seen_in = Blocks::KEPT ? turn : seen;
+            /* Where the block is kept, or steps have lines, in the highest bits of the turn: a register less. */
+            constexpr uint32_t SEEN_AT = Blocks::KEPT || LINES ? 30 : 0;
+            uint32_t &seen_in = Blocks::KEPT || LINES ? turn : seen;
             auto wait_turn_seen = [&]() {
                 mbarrier_wait(shared + TURN_SEEN + 8 * out.stage, seen_in >> (SEEN_AT + out.stage) & 1);
                 seen_in ^= 1u << (SEEN_AT + out.stage);
@@ -716,8 +721,8 @@ template <class Variant> struct key_kernel {
                 const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
                 const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES,
                                delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
-                const uint32_t column =
-                    (Blocks::READS && Blocks::ROUNDS ? thread_index_anew() : lane) % 4 * 8; /* a register less */
+                constexpr bool made_anew = Blocks::READS ? Blocks::ROUNDS : LINES && !mask_t::INTERVALS; /* a register less */
+                const uint32_t column = (made_anew ? thread_index_anew() : lane) % 4 * 8;
                 float s[TILE_M / 2], dp[TILE_M / 2], rows[TILE_M / 8][2];
                 uint32_t p_words[TILE_M / 4], ds_words[TILE_M / 4];
                 struct sight<mask_t, TILE_M> sight;
@@ -751,9 +756,8 @@ template <class Variant> struct key_kernel {
                 wgmma_hold(s, TILE_M / 2);
                 if (!EARLY)
                     load_pairs(rows, lse + column);
-#pragma unroll
-                for (int i = 0; i < TILE_M / 2; ++i)
-                    s[i] = ex2(fmaf(s[i], shape.scale_log2, -rows[i / 4][i % 2]));
+                make_weights_of_keys<line_t, TILE_M>(s, rows, shape.scale_log2, shared + LINE_AT + queries.stage * line_t::BYTES,
+                                                     [&]() { return own_row(); });
                 auto hide = [&](float(&of)[TILE_M / 2]) {
                     if (masked)
                         hide_queries<TILE_M>(of, sight);
@@ -850,7 +854,7 @@ template <class Variant> struct key_kernel {
                         walk.head = work.head0 + step;
                         make_step(any_step{}, step);
                     } while (++step < plain.first);
-                    if (Blocks::READS || BY_COLUMNS) /* as above; at head_dim 64 they have registers */
+                    if (Blocks::READS || BY_COLUMNS || LINES) /* as above; else they have registers at head_dim 64 */
                         wgmma_hold(&shared, 1);
                     keep();
                     if (work.key0 + TILE_N >= mask().seqlen_k) {

@@ -9,6 +9,7 @@
 template <class Variant> struct query_kernel {
     typedef typename Variant::element element;
     typedef typename Variant::mask mask_t;
+    typedef typename Variant::bias bias;
     enum { HEAD_DIM = Variant::HEAD_DIM, DQ_M = 128, DQ_N = Variant::DQ_N };
     typedef slab_tile<OWN_ROWS, HEAD_DIM, Variant::WIDTH> own_tile; /* of Q, dO, dQ */
     typedef slab_tile<DQ_N, HEAD_DIM, Variant::WIDTH> key_tile;     /* K, V of a step */
@@ -103,6 +104,7 @@ template <class Variant> struct query_kernel {
                                                   mbarrier_arrive(barrier);
         };
         const mask_t mask = mask_of_call<mask_t>(shape);
+        const auto slope = step_lines<bias>::of_head(p.base, work.head_q, mask);
         float s[DQ_N / 2], dp[DQ_N / 2], dq[HEAD_DIM / 2], lse[2], delta[2];
         uint32_t ds[DQ_N / 4];
         struct ring keys = {0, 0}, values = {0, 0}; /* of the scores that are made next */
@@ -142,9 +144,12 @@ template <class Variant> struct query_kernel {
         auto make_ds = [&](int32_t block) {
             const uint32_t k = dq_k_ring::tile(shared, keys);
 
+            if constexpr (!bias::NONE)
+                make_weights_of_queries<DQ_N>(s, line_over(slope, mask, work.query0, DQ_M, block * DQ_N, DQ_N), lse,
+                                              shape.scale_log2, query - work.query0);
 #pragma unroll
             for (int i = 0; i < DQ_N / 2; ++i)
-                s[i] = ex2(fmaf(s[i], shape.scale_log2, -lse[i / 2 % 2])) * (dp[i] - delta[i / 2 % 2]);
+                s[i] = (bias::NONE ? ex2(fmaf(s[i], shape.scale_log2, -lse[i / 2 % 2])) : s[i]) * (dp[i] - delta[i / 2 % 2]);
             if (hides_some(mask, block, work.whole_from, work.hidden_from)) {
                 const uint32_t thread = thread_index_anew() - 128;
 

@@ -9,6 +9,8 @@
 template <class Variant> struct role_kernel {
     typedef typename Variant::element element;
     typedef typename Variant::mask mask_t;
+    typedef step_lines<typename Variant::bias> lines;
+    typedef typename lines::line line_t;
     enum { HEAD_DIM = Variant::HEAD_DIM, TILE_M = Variant::TILE_M, TILE_N = Variant::TILE_N };
     enum { WARPS = 8 };                                             /* that compute */
     typedef slab_tile<OWN_ROWS, HEAD_DIM, Variant::WIDTH> own_tile; /* of K, V, dK, dV */
@@ -24,7 +26,8 @@ template <class Variant> struct role_kernel {
         P_AT = DO_AT + STAGES * query_tile::bytes,
         LSE_AT = P_AT + STAGES * P_BYTES,
         DELTA_AT = LSE_AT + STAGES * ROW_BYTES,
-        K_FULL = DELTA_AT + STAGES * ROW_BYTES, /* mbarriers */
+        LINE_AT = DELTA_AT + STAGES * ROW_BYTES,
+        K_FULL = LINE_AT + STAGES * line_t::BYTES, /* mbarriers */
         V_FULL = K_FULL + 8,
         BOTH_BARRIER = 1,
         OWN_BARRIER = 2,
@@ -54,7 +57,9 @@ template <class Variant> struct role_kernel {
         for (int32_t step = 0; step < work.steps; ++step, walk_on(walk, work), ring_advance<STAGES>(queries)) {
             const int64_t row = row_of_step<TILE_M>(p.base, work, walk);
 
-            load_step<q_ring, query_tile>(&p.map[MAP_Q], p.base.lse_log2 + row, LSE_AT, walk, work, shared, queries);
+            load_step<q_ring, query_tile>(
+                &p.map[MAP_Q], p.base.lse_log2 + row, LSE_AT, walk, work, shared, queries,
+                lines::of(p.base, walk.head, mask_of_call<mask_t>(shape), walk.m * TILE_M, TILE_M, work.key0, TILE_N), LINE_AT);
             if (step == 0) {
                 mbarrier_arrive_expect(shared + V_FULL, own_tile::bytes);
                 load_tile<own_tile>(shared + V_AT, &p.map[MAP_V], work.key0, work.head_kv, work.batch, shared + V_FULL,
@@ -131,14 +136,22 @@ template <class Variant> struct role_kernel {
             if (masked)
                 sight = sight_of_keys<TILE_M>(mask, work.key0 + (int32_t)(warp % 4 * 16 + lane / 4), walk.m * TILE_M);
             if (!keeps_dk) {
-#pragma unroll
-                for (int j = 0; j < TILE_M / 8; ++j) {
-                    float v[2];
+                if constexpr (line_t::BYTES > 0) {
+                    float lse[TILE_M / 8][2];
 
-                    ld_shared_f32x2(v, rows + 32 * j);
+                    load_pairs(lse, rows);
+                    make_weights_of_keys<line_t, TILE_M>(s, lse, shape.scale_log2, shared + LINE_AT + queries.stage * line_t::BYTES,
+                                                         [&]() { return warp % 4 * 16 + lane / 4; });
+                } else {
 #pragma unroll
-                    for (int e = 0; e < 4; ++e)
-                        s[4 * j + e] = ex2(fmaf(s[4 * j + e], shape.scale_log2, -v[e % 2]));
+                    for (int j = 0; j < TILE_M / 8; ++j) {
+                        float v[2];
+
+                        ld_shared_f32x2(v, rows + 32 * j);
+#pragma unroll
+                        for (int e = 0; e < 4; ++e)
+                            s[4 * j + e] = ex2(fmaf(s[4 * j + e], shape.scale_log2, -v[e % 2]));
+                    }
                 }
                 if (masked)
                     hide_queries<TILE_M>(s, sight);

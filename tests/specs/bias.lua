@@ -5,7 +5,7 @@ return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "f32", "bf16" },
   kv_dtypes = { "same", "i8" },
-  head_dims = { 32, 40 },
+  head_dims = { 32, 40, 96, 192 },
   masks = { "none", "causal", "interval" },
   softcaps = { "none", "softcap" },
   biases = { "none", "alibi", "tensor" },
@@ -13,6 +13,7 @@ return {
     cpu = { isas = { "x86_64_v3", "aarch64" }, head_dims = { 40 }, max_logit = true },
     sm80 = {
       archs = { 80, 90 },
+      head_dims = { 32, 40 },
       biases = { "alibi", "tensor" },
       device_lengths = true,
       device_ragged = true,
@@ -34,11 +35,11 @@ return {
         },
       },
     },
-    sm90a = { -- a tile of each schedule, beside ALiBi alone
+    sm90a = { -- a tile of each schedule and of each strategy, beside ALiBi alone
       archs = { "90a" },
-      passes = { "fwd" },
+      passes = { "fwd", "bwd" },
       dtypes = { "bf16" },
-      head_dims = { 32 },
+      head_dims = { 32, 96, 192 },
       kv_dtypes = { "same" },
       biases = { "alibi" },
       device_lengths = true,
@@ -69,6 +70,11 @@ return {
     { family = "sm80", head_dim = 40, mask = "causal", reason = "the other head dim has it" },
     { family = "sm80", pass = "bwd", head_dim = 40, mask = "none", reason = "an interval is enough" },
     { family = "sm90a", softcap = "softcap", mask = { "none", "interval" }, reason = "one mask with a softcap is enough" },
+    { family = "sm90a", pass = "fwd", head_dim = { 96, 192 }, reason = "one head dim is enough" },
+    { family = "sm90a", pass = "bwd", head_dim = 32, reason = "it has no backward kernel" },
+    { family = "sm90a", pass = "bwd", softcap = "softcap", reason = "no kernels" },
+    { family = "sm90a", pass = "bwd", mask = { "causal", "interval" },
+      reason = "without a mask lines turn; hostsim/mutations/sm90a has a causal one of each strategy" },
     { family = "sm80", pass = "dec", head_dim = 40, reason = "decode on GPUs is for 16 bits" },
   },
 }

@@ -1,5 +1,5 @@
 """The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there. fwd is a persistent forward kernel with turns and a
-counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; alibi and alibi_short with ALiBi, and one more kernel for ragged sequences, alibi_full without a mask; short one that loads for itself,
+counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; alibi and alibi_short with ALiBi, and one more kernel for ragged sequences, alibi_full without a mask; bwd_alibi, bwd_alibi_full and split_alibi the same backward, as bwd and split below; short one that loads for itself,
 full_short the same without a mask; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one
 dK; bwd_window the fused backward of 128 with windows, split_window split with windows; lengths the same as window with one more kernel that reads
 lengths, ragged a causal one with one more for ragged sequences; step a server's step, step_window the same with windows and a softcap; sequences the fused backward of 128 without a mask, with one more kernel for both,
@@ -307,6 +307,24 @@ _ALIBI = [
     _fault("alibi", "alibi_of_queries_in_the_tensor", "the position of a ragged sequence's queries", "(int32_t)offset - first_q", "(int32_t)offset", _ANSWER, _ALIBI_RAGGED),
     _fault("alibi", "alibi_first_query_not_kept", "where a ragged sequence begins, which the tile's slot has", "FIRST_Q ? 1 + rows[0] : 1", "1", _ANSWER, _ALIBI_RAGGED),
     _fault("alibi_short", "alibi_of_the_tensors_queries", "the position of queries, and how many there are, of a short ragged tile", "get_ragged_tile(shared + TILE_AT).first_q", "0", _ANSWER, _ALIBI_RAGGED),
+]
+
+# Whatever has the lines of steps: fused, without a mask, split.
+_BACKWARD_ALIBI = [
+    _fault("bwd_alibi", "line_of_the_key_head", "whose slope a step's line has", "lines::of(p.base, walk.head, Blocks", "lines::of(p.base, work.head_kv, Blocks", _ANSWER, _ALIBI_CASES),
+    _fault("bwd_alibi", "line_of_the_first_queries", "where a step's queries are", "walk.m * TILE_M, TILE_M, work.key0, TILE_N), LINE_AT", "0, TILE_M, work.key0, TILE_N), LINE_AT", _ANSWER, _ALIBI_CASES),
+    _fault("bwd_alibi", "line_of_the_first_keys", "where a block's keys are", "walk.m * TILE_M, TILE_M, work.key0, TILE_N), LINE_AT", "walk.m * TILE_M, TILE_M, 0, TILE_N), LINE_AT", _ANSWER, _ALIBI_CASES),
+    _fault("bwd_alibi", "line_over_what_is_read", "a line is left before its stage is empty", "    ring_of::wait_empty(shared, queries);\n    leave_line(line, shared + line_at + queries.stage * Line::BYTES);", "    leave_line(line, shared + line_at + queries.stage * Line::BYTES); ring_of::wait_empty(shared, queries);", ["race"], _ALIBI_CASES),
+    _fault("bwd_alibi", "line_of_the_other_stage", "which stage's line it is", "shared + LINE_AT + queries.stage * line_t::BYTES", "shared + LINE_AT", _ANSWER + ["race", "uninitialised"], _ALIBI_CASES),
+    _fault("bwd_alibi", "line_of_a_blocks_first_key", "where a thread's keys are", "2 * (thread_index_anew() & 3) - key()", "2 * (thread_index_anew() & 3)", _ANSWER, _ALIBI_CASES),
+    _fault("bwd_alibi", "line_of_the_second_key", "a thread's two keys", "line[0] * (line[1] - 8.0f)", "line[0] * (line[1] + 8.0f)", _ANSWER, _ALIBI_CASES),
+    _fault("bwd_alibi", "line_of_the_calls_lengths", "the position of a ragged sequence's queries", "alibi_bias::at(p, head, {mask.seqlen_q, mask.seqlen_k, 0, 0}, 0)", "(alibi_bias::at(p, head, {p.shape.seqlen_q, p.shape.seqlen_k, 0, 0}, 0))", _ANSWER, ["alibi/ragged"]),
+    _fault("bwd_alibi_full", "line_not_bent", "keys behind a query's place", "if (bend != 0.0f)", "if (false)", _ANSWER, _ALIBI_CASES),
+    _fault("bwd_alibi_full", "line_bent_too_late", "a block where the line turns is taken for one of keys before all places", "from >= keys - 1", "from >= 0", _ANSWER, ["accuracy/alibi_blind_rows", "accuracy/alibi_mixed"]),
+    _fault("bwd_alibi_full", "line_rises_behind", "steps whose keys are all behind", "{-rise, from", "{rise, from", _ANSWER, ["accuracy/alibi_blind_rows"]),
+    _fault("split_alibi", "line_of_the_blocks_first_query", "where a thread's queries are in the kernel for dQ", "query - work.query0);", "0);", _ANSWER, _ALIBI_CASES),
+    _fault("split_alibi", "line_of_the_other_query", "a thread's two queries in the kernel for dQ", "first + 8.0f, -lse[1]", "first - 8.0f, -lse[1]", _ANSWER, _ALIBI_CASES),
+    _fault("split_alibi", "line_of_the_last_block", "the keys of a step in the kernel for dQ", "DQ_M, block * DQ_N, DQ_N)", "DQ_M, work.last * DQ_N, DQ_N)", _ANSWER, _ALIBI_CASES),
 ]
 
 # ---- backward: dS between the warpgroups, sums in turns --------------------------------------------------------------
@@ -746,7 +764,7 @@ _STEP_NARROW = [
     _fault("step_narrow", "narrow_nan_of_keys_lost", "NaN of K", "return !cut || (!RIGHT && is_key);", "return of_v && (!cut || (!RIGHT && is_key));", _ANSWER, ["special/nan_in_K"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _ALIBI + _SHORT + _BACKWARD + _SPLIT + _BACKWARD_WINDOW + _BACKWARD_INTERVALS + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _ALIBI + _SHORT + _BACKWARD + _BACKWARD_ALIBI + _SPLIT + _BACKWARD_WINDOW + _BACKWARD_INTERVALS + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
@@ -814,6 +832,7 @@ KINDS = {
         "dq_keys_given_back_in_flight",
         "dq_keys_loaded_over",
         "rows_given_back_while_read",
+        "line_over_what_is_read",
         "unit_announced_over_what_is_read",
         "share_given_back_while_read",
     ],
