@@ -1,4 +1,5 @@
--- The library with which `bench/alibi_backward.py` measures ALiBi in Hopper's backward rows beside the rows without it and those of sm80.
+-- The library with which `bench/alibi_backward.py` measures ALiBi in Hopper's backward rows, beside the rows without it
+-- and those of sm80.
 return {
   passes = { "bwd" },
   dtypes = { "bf16" },

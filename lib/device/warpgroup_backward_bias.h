@@ -3,12 +3,12 @@
  *     scale s + (rise c + shift - LSE)
  *
  * of a query that lies c queries after the thread's first one of a step, or c keys before its first one of a block. On
- * either side of a query's place the bias is a straight line, so c is a constant, rise is the same for a whole step, and
- * shift is the line at the thread's first query and key. Of few steps some keys lie before a query's place and some behind
- * it: these have the line of keys before it, which is bent behind it by a further pass.
+ * either side of a query's place the bias is a straight line, so c is a constant, rise is the same for a whole step,
+ * and shift is the line at the thread's first query and key. Of few steps some keys lie before a query's place and some
+ * behind it: these have the line of keys before it, which is bent behind it by a further pass.
  *
- * Query heads follow each other from step to step, and threads that compute have no registers for what is known of them.
- * So what loads a step leaves its line in shared memory, beside LSE. */
+ * Query heads follow each other from step to step, and threads that compute have no registers for what is known of
+ * them. So what loads a step leaves its line in shared memory, beside LSE. */
 #ifndef GLINT_DEVICE_WARPGROUP_BACKWARD_BIAS_H
 #define GLINT_DEVICE_WARPGROUP_BACKWARD_BIAS_H
 

@@ -27,7 +27,7 @@ template <class Variant> struct key_kernel {
         SHARED_COLUMNS = FUSED && BY_COLUMNS ? 128 - HEAD_DIM : 0, /* of dQ, that both warpgroups make */
         /* LSE and delta are read before the wait for what they go with: 1 % at 64 queries, a loss at 128 */
         EARLY = TILE_M == 64,
-        /* words of a thread that hold columns of its own V: as many as spill nothing; lengths and lines take these registers */
+        /* words of a thread that hold columns of its own V, as many as spill nothing; lengths and lines take them */
         KEPT = !FUSED || mask_t::LEFT || (LINES && HEAD_DIM == 64) ? 0
                : HEAD_DIM == 96                                    ? 20
                : CAREFUL                                           ? 0
@@ -721,7 +721,8 @@ template <class Variant> struct key_kernel {
                 const uint32_t q = q_ring::tile(shared, queries), dout = do_ring::tile(shared, queries);
                 const uint32_t lse = shared + LSE_AT + queries.stage * ROW_BYTES,
                                delta = shared + DELTA_AT + queries.stage * ROW_BYTES;
-                constexpr bool made_anew = Blocks::READS ? Blocks::ROUNDS : LINES && !mask_t::INTERVALS; /* a register less */
+                /* the column made anew is a register less */
+                constexpr bool made_anew = Blocks::READS ? Blocks::ROUNDS : LINES && !mask_t::INTERVALS;
                 const uint32_t column = (made_anew ? thread_index_anew() : lane) % 4 * 8;
                 float s[TILE_M / 2], dp[TILE_M / 2], rows[TILE_M / 8][2];
                 uint32_t p_words[TILE_M / 4], ds_words[TILE_M / 4];
