@@ -17,7 +17,7 @@ static int64_t divide_up(int64_t a, int64_t b)
 /* Sum of floor((a i + b) / m) for 0 <= i < n. Whole parts of a and b are taken out; what is left counts the points
  * under a line, and the same points counted from the other axis are a line with fewer of them: Euclid's algorithm,
  * so O(log m) steps. */
-static int64_t sum_of_floors(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
+static uint64_t sum_of_floors(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
 {
     uint64_t sum = 0;
     for (;;) {
@@ -27,7 +27,7 @@ static int64_t sum_of_floors(uint64_t n, uint64_t m, uint64_t a, uint64_t b)
         b %= m;
         const uint64_t top = a * n + b, under = m;
         if (top < m)
-            return (int64_t)sum;
+            return sum;
         n = top / m;
         b = top % m;
         m = a;
@@ -44,24 +44,25 @@ static int64_t tiles_of(const struct glint_problem *p, struct glint_band band, i
 }
 
 /* Tiles of m queries x n keys in which a pair is visible; of 1 x 1 that is the number of visible pairs. The tiles of
- * row j go from that of key max(0, j m + first) to that of key min(seqlen_k - 1, j m + m - 1 + last). */
+ * row j go from that of key max(0, j m + first) to that of key min(seqlen_k - 1, j m + m - 1 + last). The number is at
+ * most that of all pairs, so a sum that wraps around on the way to it does no harm. */
 static int64_t visible_tiles(const struct glint_problem *p, int64_t m, int64_t n)
 {
     const struct glint_band band = glint_band_of(p);
     const int64_t rows = p->seqlen_q / m, rest = p->seqlen_q % m, last_key = p->seqlen_k - 1, reach = m - 1 + band.last;
     if (last_key < 0 || band.first > band.last)
         return 0;
-    int64_t sum = rest > 0 ? tiles_of(p, band, p->seqlen_q - rest, p->seqlen_q - 1, n) : 0;
-    const int64_t begin = glint_between(divide_up(-reach, m), 0, rows),
-                  end = glint_between(divide_down(last_key - band.first, m) + 1, 0, rows);
+    uint64_t sum = rest > 0 ? (uint64_t)tiles_of(p, band, p->seqlen_q - rest, p->seqlen_q - 1, n) : 0;
+    const int64_t low = divide_up(-reach, m), high = divide_down(last_key - band.first, m) + 1; /* low < high */
+    const int64_t begin = glint_between(low, 0, rows), end = glint_between(high, 0, rows);
     const int64_t cut = glint_between(divide_up(last_key - reach, m), begin, end);   /* from here on: to the last key */
     const int64_t past = glint_between(divide_down(-band.first, m) + 1, begin, end); /* and from after the first */
-    sum += end - begin + (end - cut) * (last_key / n);
+    sum += (uint64_t)(end - begin) + (uint64_t)(end - cut) * (uint64_t)(last_key / n);
     if (cut > begin)
         sum += sum_of_floors((uint64_t)(cut - begin), (uint64_t)n, (uint64_t)m, (uint64_t)(begin * m + reach));
     if (end > past)
         sum -= sum_of_floors((uint64_t)(end - past), (uint64_t)n, (uint64_t)m, (uint64_t)(past * m + band.first));
-    return sum;
+    return (int64_t)sum;
 }
 
 static uint64_t times(uint64_t a, int64_t b)

@@ -1,6 +1,4 @@
 /* How a problem is cut into tasks, and where everything lies in the workspace: one function counts and places. */
-#include <string.h>
-
 #include "lib/cpu/cpu.h"
 #include "lib/layout.h"
 
@@ -290,67 +288,87 @@ static bool lay_out_workspace(const struct glint_variant *variant, const struct 
     return true;
 }
 
+/* What a split sequence leaves of one head and part: rows of so many floats. */
+struct remains {
+    uint64_t rows, floats;
+};
+
+/* How the tasks of decode, of forward and of backward are cut, and a lane's scratch. */
+static bool share_decode(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                         struct glint_cpu_geometry *g, struct remains *remains)
+{
+    const int64_t few = TASKS_PER_BODY * (int64_t)concurrency, group = problem->heads_q / problem->heads_kv;
+    int64_t tiles = blocks_of_batch(variant, problem, group, g->query_blocks);
+    if (__builtin_mul_overflow(problem->heads_kv, tiles, &tiles))
+        return false;
+    /* Chunks of keys are tasks of their own where bodies would be idle otherwise; never of many queries, whose
+     * partial results would take more than linear room. The bits are the same. */
+    if (concurrency > 1 && g->key_blocks > 1 && tiles < few && problem->seqlen_q <= (int64_t)variant->queries_up_to)
+        g->split = g->key_blocks;
+    remains->rows = (uint64_t)(problem->batch * problem->seqlen_q);
+    if (problem->lengths == GLINT_LENGTHS_RAGGED && remains->rows > (uint64_t)problem->rows_q)
+        remains->rows = (uint64_t)problem->rows_q;
+    remains->floats = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
+    return packs_tiles(variant) ? amx_decode_scratch(variant, g) : decode_scratch(variant, g);
+}
+
+static bool share_forward(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                          struct glint_cpu_geometry *g)
+{
+    int64_t tiles = blocks_of_batch(variant, problem, 1, g->query_blocks);
+    if (__builtin_mul_overflow(problem->heads_q, tiles, &tiles))
+        return false;
+    group_query_blocks(g, most_blocks(tiles, concurrency));
+    return packs_tiles(variant) ? amx_forward_scratch(variant, problem, g) : forward_scratch(variant, g);
+}
+
+static bool share_backward(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                           struct glint_cpu_geometry *g, struct remains *remains)
+{
+    const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
+    const int64_t few = TASKS_PER_BODY * (int64_t)concurrency, pairs = problem->batch * problem->heads_kv;
+    /* One sequence may be much longer than the others: it is split as it would be alone. */
+    /* Key groups of sequences of several lengths would meet in the sums of dBias. */
+    if (concurrency > 1 && (own_lengths ? problem->heads_kv : pairs) < few && !(own_lengths && problem->dbias != 0))
+        g->split = g->key_groups;
+    /* A sequence shorter than its bound may have fewer groups, and more blocks in each; with one group it is not
+     * split. */
+    const int64_t of_group = divide_up(KEYS_PER_GROUP, variant->tile_n),
+                  shorter = of_group < g->key_blocks ? of_group : g->key_blocks;
+    int64_t blocks = divide_up(g->key_blocks, g->split);
+    if (own_lengths && blocks < shorter)
+        blocks = shorter;
+    const uint64_t dq_copies = g->split > 1 ? own_lengths : g->key_groups > 1 ? 2 : 1;
+    remains->rows = (uint64_t)blocks_of_batch(variant, problem, 1, g->query_blocks);
+    remains->floats = block_of_dq(variant);
+    return packs_tiles(variant) ? amx_backward_scratch(variant, blocks, dq_copies, g)
+                                : backward_scratch(variant, blocks, dq_copies, g);
+}
+
+/* Everything but where arrays lie in the workspace. */
+static bool share_out(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
+                      struct glint_cpu_geometry *g, struct remains *remains)
+{
+    count_blocks(variant, problem, g);
+    const bool fits = variant->queries_up_to > 0       ? share_decode(variant, problem, concurrency, g, remains)
+                      : variant->pass == GLINT_FORWARD ? share_forward(variant, problem, concurrency, g)
+                                                       : share_backward(variant, problem, concurrency, g, remains);
+    if (!fits || !count_tasks(variant, problem, g))
+        return false;
+    /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */
+    g->lanes = g->tasks[0] < (int64_t)concurrency ? g->tasks[0] : (int64_t)concurrency;
+    if (problem->max_logit != 0)
+        g->region[GLINT_CPU_REGIONS] += GLINT_CPU_LINE((uint64_t)problem->heads_q);
+    return true;
+}
+
 bool glint_cpu_geometry(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
                         struct glint_cpu_geometry *geometry, uint64_t *bytes)
 {
-    struct glint_cpu_geometry g;
-    memset(&g, 0, sizeof g);
-    count_blocks(variant, problem, &g);
-
-    const bool amx = packs_tiles(variant);
-    const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
-    const int64_t few = TASKS_PER_BODY * (int64_t)concurrency, group = problem->heads_q / problem->heads_kv;
-    int64_t tiles;
-    /* what a split sequence leaves of one head and part */
-    uint64_t rows = (uint64_t)(problem->batch * problem->seqlen_q), floats;
-    if (variant->queries_up_to > 0) {
-        tiles = blocks_of_batch(variant, problem, group, g.query_blocks);
-        if (__builtin_mul_overflow(problem->heads_kv, tiles, &tiles) || !(amx ? amx_decode_scratch : decode_scratch)(variant, &g))
-            return false;
-        /* Chunks of keys are tasks of their own where bodies would be idle otherwise; never of many queries, whose
-         * partial results would take more than linear room. The bits are the same. */
-        if (concurrency > 1 && g.key_blocks > 1 && tiles < few && problem->seqlen_q <= (int64_t)variant->queries_up_to)
-            g.split = g.key_blocks;
-        if (problem->lengths == GLINT_LENGTHS_RAGGED && rows > (uint64_t)problem->rows_q)
-            rows = (uint64_t)problem->rows_q;
-        floats = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-    } else if (variant->pass == GLINT_FORWARD) {
-        tiles = blocks_of_batch(variant, problem, 1, g.query_blocks);
-        if (__builtin_mul_overflow(problem->heads_q, tiles, &tiles))
-            return false;
-        group_query_blocks(&g, most_blocks(tiles, concurrency));
-        if (!(amx ? amx_forward_scratch(variant, problem, &g) : forward_scratch(variant, &g)))
-            return false;
-        floats = 0;
-    } else {
-        const int64_t pairs = problem->batch * problem->heads_kv;
-        /* One sequence may be much longer than the others: it is split as it would be alone. */
-        /* Key groups of sequences of several lengths would meet in the sums of dBias. */
-        if (concurrency > 1 && (own_lengths ? problem->heads_kv : pairs) < few && !(own_lengths && problem->dbias != 0))
-            g.split = g.key_groups;
-        /* A sequence shorter than its bound may have fewer groups, and more blocks in each; with one group it is not
-         * split. */
-        const int64_t shorter =
-            divide_up(KEYS_PER_GROUP, variant->tile_n) < g.key_blocks ? divide_up(KEYS_PER_GROUP, variant->tile_n) : g.key_blocks;
-        int64_t blocks = divide_up(g.key_blocks, g.split);
-        if (own_lengths && blocks < shorter)
-            blocks = shorter;
-        const uint64_t dq_copies = g.split > 1 ? own_lengths : g.key_groups > 1 ? 2 : 1;
-        if (!(amx ? amx_backward_scratch : backward_scratch)(variant, blocks, dq_copies, &g))
-            return false;
-        rows = (uint64_t)blocks_of_batch(variant, problem, 1, g.query_blocks);
-        floats = block_of_dq(variant);
-    }
-    if (!count_tasks(variant, problem, &g))
-        return false;
-
-    /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */
-    g.lanes = g.tasks[0] < (int64_t)concurrency ? g.tasks[0] : (int64_t)concurrency;
-
-    if (problem->max_logit != 0)
-        g.region[GLINT_CPU_REGIONS] += GLINT_CPU_LINE((uint64_t)problem->heads_q);
-
-    if (!lay_out_workspace(variant, problem, rows, floats, &g, bytes))
+    struct glint_cpu_geometry g = {0};
+    struct remains remains = {0, 0};
+    if (!share_out(variant, problem, concurrency, &g, &remains) ||
+        !lay_out_workspace(variant, problem, remains.rows, remains.floats, &g, bytes))
         return false;
     *geometry = g;
     return true;

@@ -73,8 +73,9 @@ static bool count_tiles(const struct glint_gpu_launch *launch, const struct glin
     const uint64_t heads = (uint64_t)(by_query ? p->heads_q : p->heads_kv * parts) * (ragged ? 1 : (uint64_t)p->batch);
     const uint64_t alone = (rows + launch->rows - 1) / launch->rows;
     const uint64_t per_head = ragged ? ragged_tiles(p, by_query ? p->rows_q : p->rows_k, alone, launch->rows) : alone;
-    *tiles = per_head == 0 ? 0 : heads * per_head;
-    return per_head == 0 || heads <= INT32_MAX / per_head;
+    const bool fits = per_head == 0 || heads <= INT32_MAX / per_head;
+    *tiles = fits ? heads * per_head : 0;
+    return fits;
 }
 
 /* Blocks for so many tiles: whole clusters, and where they are persistent no more than the device holds at a time, but

@@ -401,6 +401,29 @@ static bool place_results(struct glint_decode_layout *layout, uint32_t tiles, ui
     return glint_place_arrays(array, GLINT_GPU_DECODE_ARRAYS, GLINT_GPU_LINE, layout->at);
 }
 
+/* How tiles of so many rows of `heads` key heads and their steps become items: all members but at and `blocks`. False
+ * where a grid has not as many. */
+static bool count_items(struct glint_decode_layout *layout, struct share share, int64_t heads, int64_t rows, int64_t row_tiles,
+                        int64_t steps, int64_t dim)
+{
+    const int64_t parts = share.range > 0 ? divide_up(steps, share.range) : 1;
+    const int32_t level = parts == 1 ? GLINT_DECODE_ROW : share.level;
+    const int64_t entries = level == GLINT_DECODE_ROW ? 0 : divide_up(steps, share.entry);
+    const int64_t items = heads * row_tiles * parts, merged = entries > 0 ? heads * divide_up(rows, 2) : 0; /* pairs of rows */
+
+    if (items > INT32_MAX || merged > INT32_MAX / (dim / 16))
+        return false;
+    layout->rows = (int32_t)rows;
+    layout->row_tiles = (int32_t)row_tiles;
+    layout->range = (int32_t)share.range;
+    layout->parts = (int32_t)parts;
+    layout->level = level;
+    layout->entries = (int32_t)entries;
+    layout->items = (uint32_t)items;
+    layout->merge_blocks = (uint32_t)(merged * (dim / 16));
+    return true;
+}
+
 bool glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint_gpu_shape *shape,
                           const struct glint_gpu_kernel *kernel, uint32_t tile_m, uint32_t tile_n, uint32_t multiprocessors,
                           int32_t range, uint64_t begin)
@@ -409,35 +432,19 @@ bool glint_decode_lay_out(struct glint_decode_layout *layout, const struct glint
     const int64_t slots = (int64_t)multiprocessors * launch->blocks_per_sm;
     const int64_t rows = (int64_t)shape->seqlen_q * shape->group, row_tiles = divide_up(rows, tile_m);
     const int64_t heads = (int64_t)shape->batch * shape->heads_kv, steps = divide_up(shape->seqlen_k, tile_n);
-    const int64_t chunk = kernel->chunk_steps, dim = kernel->row_dim;
-    struct share share;
-    int64_t tiles, parts, entries, merged;
+    const int64_t chunk = kernel->chunk_steps, span = chunk * kernel->span_chunks, dim = kernel->row_dim;
 
     if (rows > 1 << 30 || (row_tiles > 0 && heads > INT32_MAX / row_tiles))
         return false;
-    tiles = heads * row_tiles;
-    share = range > 0 ? share_by(range, steps, chunk, chunk * kernel->span_chunks)
-                      : share_keys(tiles, shape->seqlen_k, steps, chunk, chunk * kernel->span_chunks, slots, multiprocessors);
-    parts = share.range > 0 ? divide_up(steps, share.range) : 1;
-    if (parts == 1)
-        share.level = GLINT_DECODE_ROW;
-    entries = share.level == GLINT_DECODE_ROW ? 0 : divide_up(steps, share.entry);
-    merged = entries > 0 ? heads * divide_up(rows, 2) : 0; /* pairs of rows */
-    if (tiles * parts > INT32_MAX || merged > INT32_MAX / (dim / 16))
+    const int64_t tiles = heads * row_tiles;
+    const struct share share = range > 0 ? share_by(range, steps, chunk, span)
+                                         : share_keys(tiles, shape->seqlen_k, steps, chunk, span, slots, multiprocessors);
+    if (!count_items(layout, share, heads, rows, row_tiles, steps, dim))
         return false;
-    *layout = (struct glint_decode_layout){.rows = (int32_t)rows,
-                                           .row_tiles = (int32_t)row_tiles,
-                                           .range = (int32_t)share.range,
-                                           .parts = (int32_t)parts,
-                                           .level = share.level,
-                                           .entries = (int32_t)entries,
-                                           .items = (uint32_t)(tiles * parts),
-                                           .blocks = (uint32_t)(tiles * parts),
-                                           .merge_blocks = (uint32_t)(merged * (dim / 16)),
-                                           .at = {begin}};
     /* Blocks that go on from one item to the next have no start to wait for; where there are many and large ones,
      * blocks that come as others end are spread better. */
-    if (layout->items > slots && (layout->items <= 8 * slots || share.range * (int64_t)tile_n * dim * 4 < LARGE_ITEM))
-        layout->blocks = (uint32_t)slots;
+    const bool persist = layout->items > slots && (layout->items <= 8 * slots || share.range * tile_n * dim * 4 < LARGE_ITEM);
+    layout->blocks = persist ? (uint32_t)slots : layout->items;
+    layout->at[0] = begin;
     return place_results(layout, (uint32_t)tiles, tile_m * kernel->row_dim, tile_m * 2 * (launch->threads / 32u));
 }

@@ -56,6 +56,22 @@ static bool place_step(uint64_t at[GLINT_GPU_STEP_ARRAYS + 1], uint64_t plans, u
     return glint_place_arrays(array, GLINT_GPU_STEP_ARRAYS, GLINT_GPU_LINE, at);
 }
 
+/* Tiles of `tile` queries in all sequences of the bounds, of which one has `alone`. */
+static int64_t most_tiles(const struct glint_problem *p, int64_t tile, int64_t alone)
+{
+    const int64_t full = p->batch * alone, some = p->rows_q / tile + p->batch;
+    return p->lengths == GLINT_LENGTHS_RAGGED && some < full ? some : full;
+}
+
+/* Slots, each of a tile's rows, for partial results of so many tiles of a head, of which each has `rows` rows and so
+ * many spans: no more than `cap`. */
+static int64_t most_slots(int64_t tiles, int64_t spans, int64_t rows, int64_t tile_rows, int64_t cap)
+{
+    if (spans <= 1 || tiles == 0)
+        return 0;
+    return divide_up(tiles * rows, tile_rows) < cap / spans ? divide_up(tiles * spans * rows, tile_rows) : cap;
+}
+
 bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_variant *row, const struct glint_problem *p,
                         uint32_t multiprocessors)
 {
@@ -63,20 +79,15 @@ bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_var
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
     const int64_t blocks = (int64_t)multiprocessors * glint_gpu_launch_at(kernel, 1)->blocks_per_sm, tile_rows = row->tile_m;
     const int64_t queries = ROWS / group, tile = queries * (tile_rows / ROWS), heads = p->heads_q / group;
-    const int64_t spans = most_spans(row, p, tile);
-    const int64_t chunks = spans < MOST_CHUNKS ? spans : MOST_CHUNKS, alone = divide_up(p->seqlen_q, tile);
-    const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
-    const int64_t full = p->batch * alone, some = ragged ? p->rows_q / tile + p->batch : full, tiles = some < full ? some : full;
-    const int64_t rows = alone > 1 ? tile_rows : ROWS * divide_up(p->seqlen_q, queries), cap = blocks * SLOTS_A_BLOCK;
+    const int64_t spans = most_spans(row, p, tile), alone = divide_up(p->seqlen_q, tile), tiles = most_tiles(p, tile, alone);
+    const int64_t rows = alone > 1 ? tile_rows : ROWS * divide_up(p->seqlen_q, queries);
     /* O of the spans before, of each block. */
     const int64_t folded = kernel->folded != 0 && spans > 1 ? blocks * tile_rows : 0;
-    int64_t slots = 0; /* of a tile's rows */
 
     *layout = (struct glint_step_layout){.block_queries = (int32_t)queries};
-    if (tiles > INT32_MAX / chunks / heads)
+    if (tiles > INT32_MAX / (spans < MOST_CHUNKS ? spans : MOST_CHUNKS) / heads)
         return false;
-    if (spans > 1 && tiles > 0)
-        slots = divide_up(tiles * heads * rows, tile_rows) < cap / spans ? divide_up(tiles * heads * spans * rows, tile_rows) : cap;
+    const int64_t slots = most_slots(tiles * heads, spans, rows, tile_rows, blocks * SLOTS_A_BLOCK);
     layout->partial_rows = (int32_t)(slots * tile_rows);
     if (tiles == 0 && p->lengths == GLINT_LENGTHS_HOST)
         return true;

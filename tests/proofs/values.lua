@@ -10,7 +10,7 @@ local DIRECTORY = "tests/proofs/values"
 local CORE = "lib/sentences.c lib/axes.c lib/status.c lib/choose.c lib/check_problem.c lib/table.c lib/cpu/backend.c lib/cpu/isa.c "
   .. "lib/cuda/backend.c lib/cuda/launch.c lib/cuda/policy.c lib/cuda/sm80.c lib/cuda/sm90a.c lib/cuda/step.c lib/cuda/decode.c lib/cuda/tensor_map.c"
 local TASKS = "-eva-precision 0 -eva-slevel 20 -eva-auto-loop-unroll 3 -eva-use-spec glint_cpu_place_of "
-  .. "-eva-split-return-function glint_cpu_geometry:0,glint_cpu_plan:0,lay_out_workspace:0,lay_out_scratch:0,count_tasks:0 "
+  .. "-eva-split-return-function glint_cpu_geometry:0,glint_cpu_plan:0,lay_out_workspace:0,lay_out_scratch:0,count_tasks:0,share_out:0 "
   .. "-eva-slevel-function has_bad_page:1,read_lengths:400,run_phase:60"
 -- Name, options of the preprocessor, files besides, options of Eva, the fewest functions that it looks at.
 local HARNESSES = {
@@ -51,12 +51,15 @@ for line in io.lines(work .. "/table.c") do
     row = row + 1
     if line:find("__sm", 1, true) then
       HARNESSES[#HARNESSES + 1] = { "launches", ("-DCUDA -DROW=%d"):format(row), "", "-eva-precision 1 -eva-slevel 20", 50 }
-    elseif line:find('"fwd_bf16_d64', 1, true) then
-      HARNESSES[#HARNESSES + 1] = { "tasks", ("-DROW=%d"):format(row), "lib/cpu/backend.c lib/cpu/isa.c lib/axes.c", TASKS, 45 }
+    elseif line:find('"fwd_bf16_d64', 1, true) then -- with each enum glint_lengths by itself
+      for lengths = 0, 2 do
+        HARNESSES[#HARNESSES + 1] = { "tasks", ("-DROW=%d -DOF_LENGTHS=%d"):format(row, lengths), "lib/cpu/backend.c lib/cpu/isa.c lib/axes.c",
+          TASKS, lengths == 0 and 30 or 45 }
+      end
     end
   end
 end
-assert(#HARNESSES == 4 + 9 + 1, "the table has other rows")
+assert(#HARNESSES == 4 + 9 + 3, "the table has other rows")
 
 local lines_of = {}
 local function line(path, number)

@@ -62,6 +62,10 @@ static void small_problem(struct glint_problem *p)
     p->q = small_strides(), p->k = small_strides(), p->v = small_strides(), p->o = small_strides();
     p->dout = small_strides(), p->dq = small_strides(), p->dk = small_strides(), p->dv = small_strides();
     p->tree = p->intervals = 0;
+    p->lengths = OF_LENGTHS;
+#ifdef OF_DBIAS
+    p->dbias = OF_DBIAS;
+#endif
     p->bias.batch = from(0, INT64_C(1) << 40);
     if (p->page_rows > 0)
         p->pages = from(1, ROWS), p->pages_per_sequence = from(ROWS / 16, ROWS);
@@ -76,6 +80,8 @@ int main(void)
     Frama_C_make_unknown((char *)workspace, sizeof workspace);
     any_context(&context);
     small_problem(p);
+    if (row->pass == GLINT_BACKWARD)
+        p->page_rows = p->pages = p->pages_per_sequence = p->kv_dtype = p->kv_scales = p->max_logit = 0;
     context.executor.concurrency = word(1, LANES);
     context.executor.parallel_for = run_all;
     if (!glint_cpu_plan(row, p, context.executor.concurrency, &family))
