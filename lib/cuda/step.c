@@ -77,23 +77,25 @@ bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_var
 {
     const int32_t group = glint_step_group(p);
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
-    const int64_t blocks = (int64_t)multiprocessors * glint_gpu_launch_at(kernel, 1)->blocks_per_sm, tile_rows = row->tile_m;
-    const int64_t queries = ROWS / group, tile = queries * (tile_rows / ROWS), heads = p->heads_q / group;
-    const int64_t spans = most_spans(row, p, tile), alone = divide_up(p->seqlen_q, tile), tiles = most_tiles(p, tile, alone);
-    const int64_t rows = alone > 1 ? tile_rows : ROWS * divide_up(p->seqlen_q, queries);
+    const int64_t held = glint_gpu_launch_at(kernel, 1)->blocks_per_sm, tile_rows = row->tile_m;
+    const int64_t blocks = multiprocessors * held, queries = ROWS / group, row_blocks = tile_rows / ROWS;
+    const int64_t tile = queries * row_blocks, heads = p->heads_q / group;
+    const int64_t spans = most_spans(row, p, tile), chunks = spans < MOST_CHUNKS ? spans : MOST_CHUNKS;
+    const int64_t alone = divide_up(p->seqlen_q, tile), tiles = most_tiles(p, tile, alone), most = INT32_MAX / chunks / heads;
+    const int64_t of_queries = divide_up(p->seqlen_q, queries), rows = alone > 1 ? tile_rows : ROWS * of_queries;
     /* O of the spans before, of each block. */
     const int64_t folded = kernel->folded != 0 && spans > 1 ? blocks * tile_rows : 0;
 
     *layout = (struct glint_step_layout){.block_queries = (int32_t)queries};
-    if (tiles > INT32_MAX / (spans < MOST_CHUNKS ? spans : MOST_CHUNKS) / heads)
+    if (tiles > most)
         return false;
     const int64_t slots = most_slots(tiles * heads, spans, rows, tile_rows, blocks * SLOTS_A_BLOCK);
     layout->partial_rows = (int32_t)(slots * tile_rows);
     if (tiles == 0 && p->lengths == GLINT_LENGTHS_HOST)
         return true;
     const int64_t few = p->batch < OWN_PLAN_SEQUENCES ? p->batch : OWN_PLAN_SEQUENCES;
-    const int64_t own = divide_up(plan_words(few), GLINT_GPU_LINE) * GLINT_GPU_LINE, copies = blocks * own;
-    const int64_t words = plan_words(p->batch);
+    const int64_t own = divide_up(plan_words(few), GLINT_GPU_LINE) * GLINT_GPU_LINE;
+    const int64_t words = plan_words(p->batch), copies = blocks * own;
     layout->own_plan = p->batch <= OWN_PLAN_SEQUENCES && tiles <= OWN_PLAN_TILES ? (int32_t)own : 0;
     layout->blocks = (uint32_t)blocks;
     layout->merge_blocks = slots > 0 ? (uint32_t)(4 * blocks) : 0;
