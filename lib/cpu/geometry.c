@@ -241,9 +241,8 @@ int64_t glint_cpu_most_blocks(const struct glint_cpu_geometry *g, int64_t tiles,
  * bounds has `blocks`. */
 static int64_t blocks_of_batch(const struct glint_variant *variant, const struct glint_problem *p, int64_t rows, int64_t blocks)
 {
-    int64_t all;
-    if (__builtin_mul_overflow(p->batch, blocks, &all))
-        all = INT64_MAX;
+    int64_t product;
+    const int64_t all = __builtin_mul_overflow(p->batch, blocks, &product) ? INT64_MAX : product;
     const int64_t ragged = rows * p->rows_q / variant->tile_m + p->batch;
     return p->lengths == GLINT_LENGTHS_RAGGED && ragged < all ? ragged : all;
 }

@@ -1,11 +1,16 @@
--- Proofs of the host's C for all inputs, by Frama-C's WP with Why3, Z3 and CVC4: lua prove.lua EXPECTED CONTRACTS...
+-- Proofs of the host's C for all inputs, by Frama-C's WP with Why3, Z3 and CVC4:
+-- lua prove.lua EXPECTED CONTRACTS... [--proved FILE CONTRACTS...]
 --
 -- A file of contracts begins with `# SOURCE: FUNCTION...`. What follows is ACSL to be put ahead of lines of the
 -- source: each is named, without its indentation, behind an @, and is looked for behind the one before. One that is
 -- not there is an error, so a proof cannot be of code that has changed. Two more lines may follow the first one:
--- `# cpp: OPTIONS` is for the preprocessor, and `# rte: no` leaves undefined behaviour out, where a contract says what
--- is written and no more. Goals that no prover closes are those of EXPECTED, a line `NAME GOAL` each. Passed, with the
+-- `# cpp: OPTIONS` is for the preprocessor; `# rte: no` leaves undefined behaviour out, where a contract says what is
+-- written and no more, and `# rte: unsigned` asks of unsigned numbers, too, that none wraps around; `# smt: FILE` is
+-- for Z3 alone, which has to find each question of FILE unsatisfiable. Goals that no prover closes are those of EXPECTED, a line `NAME GOAL` each. Passed, with the
 -- word SKIPPED, where the tools are not installed. A shard of Bazel's takes its part of the contracts.
+--
+-- FILE has a line `NAME SUM` for each contract behind it: the sum of the contract and of the functions' own text, as both
+-- were when it was proved. Such a contract is passed by while its sum is that, and is proved where it is another.
 local DIRECTORY = "tests/proofs"
 
 -- CVC4 is asked first, and both provers for what it leaves: most of the time of an easy goal goes into writing it down
@@ -78,6 +83,38 @@ local function annotated(source, notes, name, names)
   return table.concat(out, "\n") .. "\n"
 end
 
+-- The sum of a contract and of the text of its functions, without comments and without how lines are broken: FNV-1a.
+local function sum_of(notes, source, functions)
+  local lines, text = lines_of(source), { table.concat(notes, "\n") }
+  for name in functions:gmatch("%S+") do
+    local inside, found = false, false
+    for _, line in ipairs(lines) do
+      inside = inside or (line:find("^%a.*[ *]" .. name .. "%(") and not line:find(";$"))
+      found = found or inside
+      if inside then text[#text + 1] = line end
+      if line:find("^}") then inside = false end
+    end
+    if not found then error(("%s has no function `%s`"):format(source, name), 0) end
+  end
+  local sum = 0xcbf29ce484222325
+  for byte in table.concat(text, "\n"):gsub("/%*.-%*/", ""):gsub("%s+", ""):gmatch(".") do sum = (sum ~ byte:byte()) * 0x100000001b3 end
+  return ("%016x"):format(sum)
+end
+
+-- Those that are passed by while their sum is the one of FILE.
+local contracts, file_of_sums, sums = {}, nil, {}
+for i = 2, #arg do
+  if arg[i - 1] == "--proved" then
+    file_of_sums = arg[i]
+    for _, line in ipairs(lines_of(file_of_sums)) do
+      local name, sum = line:match("^([%w_]+) (%x+)$")
+      if name then sums[name] = sum end
+    end
+  elseif arg[i] ~= "--proved" then
+    table.insert(contracts, { path = arg[i], is_long = file_of_sums ~= nil })
+  end
+end
+
 local work = read("mktemp -d -p \"${TEST_TMPDIR:-/tmp}\""):match("%S+")
 os.execute(("HOME=%s why3 config detect >/dev/null 2>&1"):format(work))
 
@@ -86,15 +123,23 @@ for _, line in ipairs(lines_of(arg[1])) do
   if line ~= "" and not line:find("^#") then expected[line] = true end
 end
 
-for i = 2 + shard, #arg, shards do
-  local name, notes = arg[i]:match("([%w_]+)%.acsl$"), lines_of(arg[i])
+local function prove(path, is_long)
+  local name, notes = path:match("([%w_]+)%.acsl$"), lines_of(path)
   local source, functions = notes[1]:match("^# (%S+): (.+)$")
   local header = table.concat(notes, "\n", 1, 3)
   local options, rte = header:match("\n# cpp: ([^\n]+)") or "", header:find("\n# rte: no", 1, true) and "" or "-wp-rte"
+  if header:find("\n# rte: unsigned", 1, true) then rte = rte .. " -warn-unsigned-overflow" end
   local copy, log = ("%s/%s.c"):format(work, name), ("%s/%s.log"):format(work, name)
   local file = assert(io.open(copy, "w"))
-  file:write(annotated(source, notes, arg[i], header:match("\n# c%+%+: ([^\n]+)")))
+  file:write(annotated(source, notes, path, header:match("\n# c%+%+: ([^\n]+)")))
   file:close()
+  local asks = header:match("\n# smt: (%S+)")
+  if asks then
+    local answers = read(("z3 -T:60 %s/%s"):format(DIRECTORY, asks))
+    if answers ~= ("unsat\n"):rep(5) then error(("%s: Z3 says\n%s"):format(asks, answers), 0) end
+  end
+  local sum = sum_of(notes, source, functions)
+  if is_long and sums[name] == sum then return end
   local began, asked = os.time(), {}
   for k, provers in ipairs(PROVERS) do
     asked[k] = ("-wp %s -wp-fct %s %s -wp-timeout 60 -wp-par 2"):format(rte, functions:gsub(" ", ","), provers)
@@ -127,7 +172,9 @@ for i = 2 + shard, #arg, shards do
       print("closed, though it is in " .. arg[1] .. ": " .. line)
     end
   end
+  if is_long then print(("%s is proved of another text: write `%s %s` into %s"):format(name, name, sum, file_of_sums)) end
 end
+for i = 1 + shard, #contracts, shards do prove(contracts[i].path, contracts[i].is_long) end
 os.execute(("rm -rf '%s'"):format(work))
 print(closed .. " goals are proved")
 if bad then error("the open goals are not the expected ones", 0) end

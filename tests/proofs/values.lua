@@ -51,15 +51,17 @@ for line in io.lines(work .. "/table.c") do
     row = row + 1
     if line:find("__sm", 1, true) then
       HARNESSES[#HARNESSES + 1] = { "launches", ("-DCUDA -DROW=%d"):format(row), "", "-eva-precision 1 -eva-slevel 20", 50 }
-    elseif line:find('"fwd_bf16_d64', 1, true) then -- with each enum glint_lengths by itself
+    elseif line:find("_bf16_d64", 1, true) then -- with each enum glint_lengths by itself, and backward with dBias and without
       for lengths = 0, 2 do
-        HARNESSES[#HARNESSES + 1] = { "tasks", ("-DROW=%d -DOF_LENGTHS=%d"):format(row, lengths), "lib/cpu/backend.c lib/cpu/isa.c lib/axes.c",
-          TASKS, lengths == 0 and 30 or 45 }
+        for dbias = 0, line:find('"bwd', 1, true) and 1 or 0 do
+          HARNESSES[#HARNESSES + 1] = { "tasks", ("-DROW=%d -DOF_LENGTHS=%d -DOF_DBIAS=%d"):format(row, lengths, dbias),
+            "lib/cpu/backend.c lib/cpu/isa.c lib/axes.c", TASKS, lengths == 0 and 38 or 45 }
+        end
       end
     end
   end
 end
-assert(#HARNESSES == 4 + 9 + 3, "the table has other rows")
+assert(#HARNESSES == 4 + 9 + 12, "the table has other rows")
 
 local lines_of = {}
 local function line(path, number)

@@ -1,6 +1,8 @@
-/* Launches on a CPU: of the row, a small accepted problem without a tree or intervals, with lengths, first rows and
- * pages of any numbers. Arrays of the workspace lie far apart here; that they lie one after another is a contract
- * (contracts/workspace.acsl). Other bodies draw tasks at any time: a counter has any number from its first one on. */
+/* Launches on a CPU: of the row, of one enum glint_lengths (OF_LENGTHS), with dBias or without (OF_DBIAS), as Eva loses
+ * which pointers go with which where it takes several at once. The problem is small and accepted, without a tree or
+ * intervals, with lengths, first rows and pages of any numbers. Arrays of the workspace lie far apart here; that they
+ * lie one after another is a contract (contracts/workspace.acsl). Other bodies draw tasks at any time: a counter has
+ * any number from its first one on. */
 #include <stdatomic.h>
 #undef atomic_init
 #undef atomic_fetch_add_explicit
@@ -63,9 +65,7 @@ static void small_problem(struct glint_problem *p)
     p->dout = small_strides(), p->dq = small_strides(), p->dk = small_strides(), p->dv = small_strides();
     p->tree = p->intervals = 0;
     p->lengths = OF_LENGTHS;
-#ifdef OF_DBIAS
     p->dbias = OF_DBIAS;
-#endif
     p->bias.batch = from(0, INT64_C(1) << 40);
     if (p->page_rows > 0)
         p->pages = from(1, ROWS), p->pages_per_sequence = from(ROWS / 16, ROWS);
