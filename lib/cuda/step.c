@@ -69,7 +69,9 @@ static int64_t most_slots(int64_t tiles, int64_t spans, int64_t rows, int64_t ti
 {
     if (spans <= 1 || tiles == 0)
         return 0;
-    return divide_up(tiles * rows, tile_rows) < cap / spans ? divide_up(tiles * spans * rows, tile_rows) : cap;
+    const int64_t whole = divide_up(tiles * rows, tile_rows), share = cap / spans;
+    const int64_t slots = whole < share ? divide_up(tiles * rows * spans, tile_rows) : cap;
+    return slots < cap ? slots : cap;
 }
 
 bool glint_step_lay_out(struct glint_step_layout *layout, const struct glint_variant *row, const struct glint_problem *p,
