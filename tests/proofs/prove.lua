@@ -6,11 +6,13 @@
 -- not there is an error, so a proof cannot be of code that has changed. Two more lines may follow the first one:
 -- `# cpp: OPTIONS` is for the preprocessor; `# rte: no` leaves undefined behaviour out, where a contract says what is
 -- written and no more, and `# rte: unsigned` asks of unsigned numbers, too, that none wraps around; `# smt: FILE` is
--- for Z3 alone, which has to find each question of FILE unsatisfiable. Goals that no prover closes are those of EXPECTED, a line `NAME GOAL` each. Passed, with the
--- word SKIPPED, where the tools are not installed. A shard of Bazel's takes its part of the contracts.
+-- for Z3 alone, which has to find each question of FILE unsatisfiable. Goals that no prover closes are those of
+-- EXPECTED, a line `NAME GOAL` each. Passed, with the word SKIPPED, where the tools are not installed. A shard of
+-- Bazel's takes its part of the contracts.
 --
--- FILE has a line `NAME SUM` for each contract behind it: the sum of the contract and of the functions' own text, as both
--- were when it was proved. Such a contract is passed by while its sum is that, and is proved where it is another.
+-- FILE of --proved has a line `NAME SUM` for each contract behind it: the sum of the contract and of the functions'
+-- own text, as both were when it was proved. Such a contract is passed by while its sum is that, and is proved where
+-- it is another.
 local DIRECTORY = "tests/proofs"
 
 -- CVC4 is asked first, and both provers for what it leaves: most of the time of an easy goal goes into writing it down
