@@ -186,11 +186,7 @@ $ if kv_kept > 0 then
 
 $ end
 #pragma unroll 1
-$ if fused then
-    for (int32_t step = 0; step <= steps${lead and " + LEAD" or ""}; ++step) {
-$ else
-    for (int32_t step = 0; step < steps${lead and " + LEAD" or ""}; ++step) {
-$ end
+    for (int32_t step = 0; step ${fused and "<=" or "<"} steps${lead and " + LEAD" or ""}; ++step) {
         /* Stages: of the step whose Q and dO have arrived, of the one after, and of this warp's. */
 $ if lead then
         const uint32_t front = (uint32_t)step % 3, next = front == 2 ? 0 : front + 1, stage = keeps_dk ? 3 - front - next : front;
