@@ -9,6 +9,8 @@
 -- | where rows, keys or visible keys are | of the rows of a pass, family and strategy that have it, a few    |
 -- | anything else                        | of the rows of a pass and family that have it, a few              |
 --
+-- A row that is dealt no check of a tile runs one nonetheless, so that no kernel is compiled and never run.
+--
 -- The few rows that run a check have each value of the rows that could run it: each strategy, dtype, mask and
 -- feature, a padded head dim, heads of a group that blocks share out. This is a covering array of strength one for
 -- each check, in place of the full product. No check that a row has is left out. The library's own rows cover
@@ -17,6 +19,7 @@ local deal = {}
 
 local OF_TILES = { "^accuracy/q%d", "^accuracy/one_", "partial_tiles", "at_edges", "_columns_", "accuracy/several_tiles", "/bhsd$", "^far/row" }
 local OF_PLACES = { "interval", "tree", "chain", "bits_say", "length", "ragged", "pages", "alibi", "bias", "special/several_tiles" }
+local LEAST = "^accuracy/several_tiles" -- the check of a tile that each row runs at least; another one where a row lacks it
 local OF_ENDS = { "each_end", "no_block_left" } -- of any tile and strategy
 
 local function matches(check, patterns)
@@ -121,6 +124,7 @@ function deal.out(list)
     local id = room .. "/" .. name
     rows[id] = rows[id] or deal.parse(room, name)
     local row = rows[id]
+    if not row.least or (check:find(LEAST) and not row.least:find(LEAST)) then row.least = check end
     local key = shared(row, check) .. " " .. check
     if not groups[key] then
       groups[key] = { check = check }
@@ -129,7 +133,16 @@ function deal.out(list)
     table.insert(groups[key], row)
   end
   for _, group in ipairs(order) do
-    for _, row in ipairs(choose(group, group.check, list[1][1])) do table.insert(runs[row.room][row.name], group.check) end
+    for _, row in ipairs(choose(group, group.check, list[1][1])) do
+      table.insert(runs[row.room][row.name], group.check)
+      row.has_run = row.has_run or matches(group.check, OF_TILES)
+    end
+  end
+  for _, row in pairs(rows) do
+    local checks = runs[row.room][row.name]
+    local found = row.has_run
+    for _, check in ipairs(checks) do found = found or check == row.least end
+    if not found then checks[#checks + 1] = row.least end
   end
   return runs
 end

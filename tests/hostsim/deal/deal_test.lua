@@ -34,16 +34,16 @@ for _, dtype in ipairs({ "f32", "bf16" }) do
     for _, mask in ipairs({ "none", "causal", "band" }) do
       local row = ("bwd_%s_d%d_%s__sm80_fused_m64n64"):format(dtype, dim, mask)
       count = count + 1
-      add("tests", row, "law/repeat", "accuracy/q65_k1", "lengths/full", "lengths/each_end")
+      add("tests", row, "law/repeat", "accuracy/q65_k1", "accuracy/several_tiles", "lengths/full", "lengths/each_end")
       if mask == "band" then add("tests", row, "law/window") end
       if count == 5 then add("tests", row, "special/alone") end
     end
   end
 end
-add("tests", "bwd_bf16_d64_none__sm80_split_m64n64", "law/repeat", "accuracy/q65_k1", "lengths/full", "lengths/each_end")
+add("tests", "bwd_bf16_d64_none__sm80_split_m64n64", "law/repeat", "accuracy/q65_k1", "accuracy/several_tiles", "lengths/full", "lengths/each_end")
 for _, dtype in ipairs({ "f32", "bf16" }) do
   for _, mask in ipairs({ "causal", "interval" }) do
-    add("tests/intervals", ("bwd_%s_d40_%s__sm80_fused_m32n32"):format(dtype, mask), "law/repeat", "accuracy/q65_k1", "law/of_this_room")
+    add("tests/intervals", ("bwd_%s_d40_%s__sm80_fused_m32n32"):format(dtype, mask), "law/repeat", "accuracy/q65_k1", "accuracy/several_tiles", "law/of_this_room")
   end
 end
 for _, isa in ipairs({ "x86_64", "x86_64_v4" }) do
@@ -72,6 +72,9 @@ local found, seen = of("law/repeat", "tests")
 expect(found >= 3 and found <= 4, "law/repeat is run by %d rows of the library, not by 3 or 4", found)
 for _, value in ipairs({ "f32", "bf16", "none", "causal", "band", "fused", "split" }) do
   expect(seen[value], "law/repeat is not run with %s", value)
+end
+for room, rows in pairs(runs) do
+  for name, checks in pairs(rows) do expect(#checks > 0, "%s of %s runs no check", name, room) end
 end
 found, seen = of("law/repeat", "tests/intervals")
 expect(found == 1 and seen.interval, "law/repeat is not run by one row of another room, which has what the library has not")
