@@ -43,7 +43,8 @@ end
 add("tests", "bwd_bf16_d64_none__sm80_split_m64n64", "law/repeat", "accuracy/q65_k1", "accuracy/several_tiles", "lengths/full", "lengths/each_end")
 for _, dtype in ipairs({ "f32", "bf16" }) do
   for _, mask in ipairs({ "causal", "interval" }) do
-    add("tests/intervals", ("bwd_%s_d40_%s__sm80_fused_m32n32"):format(dtype, mask), "law/repeat", "accuracy/q65_k1", "accuracy/several_tiles", "law/of_this_room")
+    local row = ("bwd_%s_d40_%s__sm80_fused_m32n32"):format(dtype, mask)
+    add("tests/intervals", row, "law/repeat", "accuracy/q65_k1", "accuracy/several_tiles", "law/of_this_room")
   end
 end
 for _, isa in ipairs({ "x86_64", "x86_64_v4" }) do
