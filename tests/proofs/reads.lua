@@ -23,7 +23,7 @@ local LISTED = {
   { "step_plan.h", "s.own.seqlen_k != int_at(keys.lengths, sequence)", EQUAL },
   { "step_plan.h", "const int32_t end = int_at((const int32_t *)ends", OWN },
   { "step_plan.h", "int_at((const int32_t *)p.plan, PLAN_MERGES)", OWN },
-  { "step_rows.h", "int_at((const int32_t *)plan, PLAN_MANY)", OWN },
+  { "step_rows.h", "int_at((const int32_t *)plan, which)", OWN },
   { "warpgroup_step_load.h", "int_at((const int32_t *)plan, PLAN_MANY)", OWN },
   { "decode/copy.h", "return int_at(c.table, min(key, c.at.own.seqlen_k - 1)", "counts by `within` where find_run uses it" },
   { "decode/walk.h", "int_at(p.key_begin + first, query)", INTERVALS },
