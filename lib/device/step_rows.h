@@ -475,8 +475,7 @@ template <class Variant> struct step_rows {
             put_slot(slot_of(span));
             if (special) /* slots of the spans before that have cut tiles */
 #pragma unroll 1
-                for (--span; span >= unit_word(unit, UNIT_SPAN) && (LEFT || order::spans::begin(p, span + 1) > first_cut());
-                     --span) {
+                for (--span; span >= first_span() && (LEFT || order::spans::begin(p, span + 1) > first_cut()); --span) {
                     read_slot<HEAD_DIM>(slot_of(span), unit_word(unit, UNIT_SLOT_ROWS), block, columns_of(o), own);
                     add_special_from(span);
                     put_slot(slot_of(span));
