@@ -371,7 +371,8 @@ template <class Variant> struct step_kernel {
                 put_slot(slot_of(span));
                 if (adds) /* slots of the spans before that have cut tiles, of those that some row sees */
 #pragma unroll 1
-                    for (--span; span >= word(INTERVALS ? UNIT_SEEN_SPAN : UNIT_SPAN) && (LEFT || order::spans::begin(p, span + 1) > first_cut);
+                    for (--span; span >= word(INTERVALS ? UNIT_SEEN_SPAN : UNIT_SPAN) &&
+                                 (LEFT || order::spans::begin(p, span + 1) > first_cut);
                          --span) {
                         read_slot<HEAD_DIM>(slot_of(span), word(UNIT_SLOT_ROWS), block, o, own);
                         add_special_from(span);
