@@ -8,71 +8,52 @@ load(":rooms.bzl", "CPU_ROOMS", "ROOMS", "formats_only")
 _IMAGES = "for name in %s; do echo \"const unsigned long long $${name}_cubin[] = {0x6d69737465697571};\"; done >$@"
 _KERNELS = "sed -n 's/^glint_cpu_phase_fn \\(.*\\);$$/const char \\1[1];/p' $< >$@"
 
-def _names(room, variants, spec):
-    """ROOM_names [VARIANT...]: names.c over the GPU variants of a room."""
-    name = room.replace("/", "_")
-    test_tables(name + "_table_source", {name + "_table": variants}, spec)
+def _names(name, room, symbols, srcs, backend):
+    """NAME_names [VARIANT...]: names.c over the variants of a room.
+
+    Args:
+      name: of the targets
+      room: its variants, and the label of its spec
+      symbols: a command that writes what the table refers to beside the library
+      srcs: of the program, beside names.c
+      backend: libraries before the table and behind it, in the order of linking
+    """
+    table = name + "_table"
+    test_tables(table + "_source", {table: room.variants}, room.spec)
     native.genrule(
-        name = name + "_images_source",
+        name = name + "_symbols_source",
         testonly = True,
-        outs = [name + "_images.c"],
-        cmd = _IMAGES % " ".join(["glint_%s__sm%s" % (variant["name"], arch) for variant in variants for arch in variant["archs"]]),
+        srcs = [table + ".c"],
+        outs = [name + "_symbols.c"],
+        cmd = symbols,
+        tags = ["manual"],
     )
     cc_library(
-        name = name + "_images",
+        name = name + "_symbols",
         testonly = True,
-        srcs = [name + "_images.c"],
+        srcs = [name + "_symbols.c"],
         linkstatic = True,
+        tags = ["manual"],
     )
     cc_binary(
         name = name + "_names",
         testonly = True,
+        srcs = srcs,
         tags = ["manual"],
-        deps = [  # in the order of linking
-            ":names",
-            "//tests/hostsim:backend_hostsim",
-            "//lib:core",
-            name + "_table",
-            "//lib:cuda",
-            "//tests/hostsim:gpu_rows",
-            name + "_images",
-        ],
+        deps = [":names"] + backend[0] + [table] + backend[1] + [name + "_symbols"],
     )
     return name + "_names"
 
-def _names_of_cpus(room, variants, spec):
-    """cpu_ROOM_names: names.c over the variants of CPUs of a room, on a CPU that has every instruction set."""
+def _names_of_gpus(room):
+    images = ["glint_%s__sm%s" % (variant["name"], arch) for variant in ROOMS[room].variants for arch in variant["archs"]]
+    backend = (["//tests/hostsim:backend_hostsim", "//lib:core"], ["//lib:cuda", "//tests/hostsim:gpu_rows"])
+    return _names(room.replace("/", "_"), ROOMS[room], _IMAGES % " ".join(images), [], backend)
+
+def _names_of_cpus(room):
+    """On a CPU that has every instruction set."""
     name = "cpu_" + room.replace("/", "_")
-    test_tables(name + "_table_source", {name + "_table": variants}, spec)
-    native.genrule(
-        name = name + "_kernels_source",
-        testonly = True,
-        srcs = [name + "_table.c"],
-        outs = [name + "_kernels.c"],
-        cmd = _KERNELS,
-        tags = ["manual"],
-    )
-    cc_library(
-        name = name + "_kernels",
-        testonly = True,
-        srcs = [name + "_kernels.c"],
-        linkstatic = True,
-        tags = ["manual"],
-    )
-    cc_binary(
-        name = name + "_names",
-        testonly = True,
-        srcs = ["every_isa.c"],
-        tags = ["manual"],
-        deps = [  # in the order of linking
-            ":names",
-            "//tests/checks:backend_host",
-            "//lib:core",
-            name + "_table",
-            name + "_kernels",
-        ],
-    )
-    return name + "_names"
+    backend = (["//tests/checks:backend_host", "//lib:core"], [])
+    return _names(name, CPU_ROOMS[room], _KERNELS, ["every_isa.c"], backend)
 
 def _deal(name, folder, rooms, programs, formats):
     """ROOM/VARIANT.checks for each variant of some rooms, in a folder; `formats`: of which variants only those checks are named."""
@@ -112,7 +93,7 @@ def deal(name):
         name,
         "",
         ROOMS,
-        {room: _names(room, ROOMS[room].variants, ROOMS[room].spec) for room in ROOMS},
+        {room: _names_of_gpus(room) for room in ROOMS},
         {
             room: " ".join([variant["name"] for variant in ROOMS[room].variants if formats_only(variant, ROOMS[room].variants)])
             for room in ROOMS
@@ -122,6 +103,6 @@ def deal(name):
         name + "_cpu",
         "cpu/",
         CPU_ROOMS,
-        {room: _names_of_cpus(room, CPU_ROOMS[room].variants, CPU_ROOMS[room].spec) for room in CPU_ROOMS},
+        {room: _names_of_cpus(room) for room in CPU_ROOMS},
         {},
     )

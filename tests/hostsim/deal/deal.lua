@@ -19,7 +19,7 @@ local deal = {}
 
 local OF_TILES = { "^accuracy/q%d", "^accuracy/one_", "partial_tiles", "at_edges", "_columns_", "accuracy/several_tiles", "/bhsd$", "^far/row" }
 local OF_PLACES = { "interval", "tree", "chain", "bits_say", "length", "ragged", "pages", "alibi", "bias", "special/several_tiles" }
-local LEAST = "^accuracy/several_tiles" -- the check of a tile that each row runs at least; another one where a row lacks it
+local LEAST = "^accuracy/several_tiles" -- what a row runs that was dealt no check of a tile
 local OF_ENDS = { "each_end", "no_block_left" } -- of any tile and strategy
 
 local function matches(check, patterns)
@@ -124,7 +124,7 @@ function deal.out(list)
     local id = room .. "/" .. name
     rows[id] = rows[id] or deal.parse(room, name)
     local row = rows[id]
-    if not row.least or (check:find(LEAST) and not row.least:find(LEAST)) then row.least = check end
+    if not row.least and check:find(LEAST) then row.least = check end
     local key = shared(row, check) .. " " .. check
     if not groups[key] then
       groups[key] = { check = check }
@@ -135,14 +135,11 @@ function deal.out(list)
   for _, group in ipairs(order) do
     for _, row in ipairs(choose(group, group.check, list[1][1])) do
       table.insert(runs[row.room][row.name], group.check)
-      row.has_run = row.has_run or matches(group.check, OF_TILES)
+      if matches(group.check, OF_TILES) then row.least = nil end
     end
   end
   for _, row in pairs(rows) do
-    local checks = runs[row.room][row.name]
-    local found = row.has_run
-    for _, check in ipairs(checks) do found = found or check == row.least end
-    if not found then checks[#checks + 1] = row.least end
+    table.insert(runs[row.room][row.name], row.least)
   end
   return runs
 end
