@@ -29,9 +29,9 @@ def _linked(variant, variants):
     forward = [other for other in variants if other["pass"] == "fwd" and _key(other) == _key(variant)]
     return [variant] + (forward[:1] if variant["family"] == "cpu" else forward)
 
-# Simulated variants and those of a CPU have their checks dealt out (tests/hostsim/deal). Others, those whose PTX is simulated,
-# and those that only a part of the tests runs (_dealt), share checks of rules (tests/checks/variant_checks.c) with those that
-# differ from them by their head dim and tile alone: one of them runs a rule, and each runs everything else. Which one it is moves
+# Simulated variants and variants of a CPU have their checks dealt out (tests/hostsim/deal). Two kinds share checks of rules
+# instead (tests/checks/variant_checks.c): variants whose PTX is simulated, and variants of a CPU under some sanitizers (_dealt).
+# Of variants that differ by their head dim and tile alone one runs a rule, and each runs everything else. Which one it is moves
 # on from kind to kind. `--test_arg=--whole` runs all. What a GPU's bundle runs is always whole.
 def _size(part):
     """Is a part of a name a head dim, a tile or its stages: d64, m128n64, s3?"""

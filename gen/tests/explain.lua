@@ -90,7 +90,8 @@ lacks("the left half of a name, excluded", { [15] = 'exclude = { { pass = "fwd",
 lacks("the left half of a name, excluded and without a tile", HOLE, "fwd_f16_d1024_causal",
   "spec:15: exclude[1]: excludes fwd_f16_d1024_causal of sm80: no tile yet")
 lacks("the left half of a name, of which the first excluded variant by name is told",
-  { [10] = "        fwd = { { m = 64, n = 96 }, { m = 32, n = 96 } },", [15] = 'exclude = { { pass = "fwd", reason = "nobody wants it" } },' },
+  { [10] = "        fwd = { { m = 64, n = 96 }, { m = 32, n = 96 } },",
+    [15] = 'exclude = { { pass = "fwd", reason = "nobody wants it" } },' },
   "fwd_f32_d64_causal", "excludes fwd_f32_d64_causal__cpu_x86_64_v3_m32n96: nobody")
 lacks("a mistyped name", {}, "fwd_f32_d64_casual__cpu_x86_64_v3_m64n96", 'masks: "casual" is not known; did you mean "causal"?',
   "nearest: " .. NAME)

@@ -192,7 +192,8 @@ harness.case("a proposed tile of a name that is taken serves a further target on
 end)
 
 harness.case("two lines of a larger head dim that come to one name are one tile for the targets that it fits", function()
-  package.loaded["gen.tiles.of_two"] = { fwd = { [64] = { { m = 64, stages = 2, archs = { "small" } }, { m = 64, stages = 3, archs = { "large" } } } } }
+  local measured = { { m = 64, stages = 2, archs = { "small" } }, { m = 64, stages = 3, archs = { "large" } } }
+  package.loaded["gen.tiles.of_two"] = { fwd = { [64] = measured } }
   local family = { name = "of_two", target_field = "archs", all_targets = { "small", "large" } }
   function family.candidates() return { { how = "b", tile = { m = 32, stages = 2 } } } end
   function family.fits(_, tile, target) return target == "large" or tile.stages < 3 end

@@ -326,8 +326,8 @@ static bool share_backward(const struct glint_variant *variant, const struct gli
 {
     const bool own_lengths = problem->lengths != GLINT_LENGTHS_HOST;
     const int64_t few = TASKS_PER_BODY * (int64_t)concurrency, pairs = problem->batch * problem->heads_kv;
-    /* One sequence may be much longer than the others: it is split as it would be alone. */
-    /* Key groups of sequences of several lengths would meet in the sums of dBias. */
+    /* One sequence may be much longer than the others: it is split as it would be alone. With dBias it is not, as key
+     * groups of sequences of several lengths would meet in the sums. */
     if (concurrency > 1 && (own_lengths ? problem->heads_kv : pairs) < few && !(own_lengths && problem->dbias != 0))
         g->split = g->key_groups;
     /* A sequence shorter than its bound may have fewer groups, and more blocks in each; with one group it is not

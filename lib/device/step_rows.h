@@ -557,7 +557,7 @@ template <class Variant> struct step_rows {
                         break;
                     warp_sync();
                 }
-                if (LEAN && lane_index() == 0) /* the word is sm90a's */
+                if (LEAN && lane_index() == 0) /* a word that only sm90a's step fills otherwise */
                     st_shared_u32(unit + 4 * UNIT_WHO, (uint32_t)number);
             }
             block_sync();

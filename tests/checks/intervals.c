@@ -567,7 +567,7 @@ void tree_sequences_checks(struct check_list *list, struct subject *subject)
         }
 }
 
-/* Of rows that read intervals or trees, as ragged.c has it of all. */
+/* each_end for rows that read intervals or trees; ragged.c has it for all rows. */
 void intervals_ends_checks(struct check_list *list, struct subject *subject)
 {
     const int64_t n = (int64_t)subject->info.tile_n;
