@@ -85,7 +85,8 @@ harness.case("where a measured tile spills with a field that is set there is a s
               smaller = smaller + 1
               harness.has(explain.variant(with, record.name), "would spill registers with", field, record.origin.instead_of)
               local before = measured[record.name]
-              harness.yes(not before or before.dq_m ~= record.dq_m or before.part_m ~= record.part_m, record.name .. " is the same tile")
+              harness.yes(not before or before.dq_m ~= record.dq_m or before.part_m ~= record.part_m or before.q_kept ~= record.q_kept,
+                record.name .. " is the same tile")
             end
           end
           harness.is(smaller, 1, ("%s of head_dim %d with %s"):format(pass, head_dim, field))

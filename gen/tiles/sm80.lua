@@ -52,7 +52,12 @@ local data = {
     [64] = {
       { dtypes = HALF, m = 64, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, biases = TENSOR, measured = {} },
       { dtypes = HALF, m = 128, n = 64, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = NONE },
-      { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = MASKED, why = "3 % faster than 64 keys with a mask" },
+      { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = MASKED, softcaps = PLAIN,
+        why = "3 % faster than 64 keys with a mask" },
+      { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = { "causal", "interval" }, softcaps = CAPPED,
+        why = "as without a cap" },
+      { dtypes = HALF, m = 128, n = 80, warps = 4, blocks_per_sm = 2, q_kept = 4, masks = BAND, softcaps = CAPPED, archs = ALL,
+        spills_with = { "max_logit" }, why = "as without a cap" },
       { dtypes = HALF, m = 64, n = 32, warps = 2, blocks_per_sm = 6, sequences_blocks_per_sm = 4, q_kept = 4, softcaps = PLAIN, biases = UNBIASED,
         masks = CAUSAL, up_to = 1024, archs = BEFORE_100,
         why = "short sequences with a mask: less is hidden, and of six small blocks one begins or ends while others compute. "

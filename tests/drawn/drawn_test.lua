@@ -82,6 +82,8 @@ local SPILLED = {
     families = { sm80 = { archs = { 120 }, step = true } } }]] },
   { "_step_", [[return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 128 }, masks = { "tree" }, softcaps = { "softcap" },
     families = { sm80 = { archs = { 120 }, step = true } } }]] },
+  { "band_softcap", [[return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 64 }, masks = { "band" }, softcaps = { "softcap" },
+    families = { sm80 = { archs = { 90 }, device_lengths = true, device_ragged = true, max_logit = true } } }]] },
   { "_step_", [[return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 128 }, masks = { "interval", "tree" },
     families = { sm80 = { archs = { 100 }, step = true } } }]] },
 }
