@@ -26,11 +26,11 @@
  *  - Units. Strides and lengths count elements, never bytes. Byte counts have `bytes` in their name. LSE is a natural
  *    logarithm.
  *  - Special values. A query that sees no key gives O = 0, LSE = -inf (its head's sink, if there are sinks) and zero
- *    gradients, and adds nothing to dK, dV and the sinks' gradient. A key that the mask hides is never multiplied in:
- *    NaN or inf in its K or V row does not reach queries that cannot see it. NaN or inf in a visible element reaches
- *    the rows that see it, as IEEE arithmetic has it, and no other row: a query that sees keys whose scores are all
- *    -inf has O = NaN and LSE = -inf; with a sink O = 0, and LSE is the sink. A sink of -inf gives the bits of no sink;
- *    NaN or inf in one reaches all rows of its head, and no other.
+ *    gradients, and adds nothing to dK and dV, and to the sinks' gradient its dLSE alone. A key that the mask hides is
+ *    never multiplied in: NaN or inf in its K or V row does not reach queries that cannot see it. NaN or inf in a
+ *    visible element reaches the rows that see it, as IEEE arithmetic has it, and no other row: a query that sees keys
+ *    whose scores are all -inf has O = NaN and LSE = -inf; with a sink O = 0, and LSE is the sink. A sink of -inf gives
+ *    the bits of no sink; NaN or inf in one reaches all rows of its head, and no other.
  */
 #ifndef GLINT_H
 #define GLINT_H
@@ -741,8 +741,8 @@ struct glint_append {
  * nothing and needs no workspace. It runs where the forward call does, on the executor or in `stream`, and a CUDA
  * graph may capture it. On a GPU context addresses and strides of the new rows are multiples of 16 bytes, as the
  * cache's are; heads_kv * head_dim is below 2^31; and the bytes that are written, scales included, are those of a CPU
- * context. Refusals write nothing: GLINT_BAD_APPEND, and those of a problem and of a call that have the same cause.
- * Thread-safe. */
+ * context, but for those of a NaN of 16 bits. Refusals write nothing: GLINT_BAD_APPEND, and those of a problem and of a
+ * call that have the same cause. Thread-safe. */
 enum glint_status glint_append(const struct glint_plan *plan, const struct glint_append *append,
                                const struct glint_tensors *tensors, void *stream);
 
