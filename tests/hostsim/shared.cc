@@ -59,14 +59,23 @@ bool ordered(const Thread *thread, uint32_t access)
            who(thread->block->index, other & THREAD_MASK).c_str(), other_wrote ? "wrote" : "read", at.file, at.line);
 }
 
-void look(Thread *thread, Shared *shared, uint32_t address, uint32_t bytes, Site site)
+[[noreturn, gnu::cold]] void found_outside(const Thread *thread, const Shared *shared, uint32_t address, uint32_t bytes, Site site)
+{
+    report(Kind::bounds, site, "%s: shared address %d, %u bytes; the block has %u", who(thread).c_str(), (int)(address - BASE),
+           bytes, shared->bytes);
+}
+
+[[noreturn, gnu::cold]] void found_odd(const Thread *thread, uint32_t address, uint32_t bytes, Site site)
+{
+    report(Kind::alignment, site, "%s: shared address %u for %u bytes", who(thread).c_str(), address - BASE, bytes);
+}
+
+inline void look(const Thread *thread, const Shared *shared, uint32_t address, uint32_t bytes, Site site)
 {
     if (address < BASE || address - BASE > shared->bytes || bytes > shared->bytes - (address - BASE))
-        report(Kind::bounds, site, "%s: shared address %d, %u bytes; the block has %u", who(thread).c_str(), (int)(address - BASE),
-               bytes, shared->bytes);
-    const uint32_t natural = bytes >= 16 ? 16 : bytes;
-    if (address % natural != 0)
-        report(Kind::alignment, site, "%s: shared address %u for %u bytes", who(thread).c_str(), address - BASE, bytes);
+        found_outside(thread, shared, address, bytes, site);
+    if (address % (bytes >= 16 ? 16 : bytes) != 0)
+        found_odd(thread, address, bytes, site);
 }
 
 /* A word's own part of what is kept of four. */
@@ -327,19 +336,26 @@ static bool fenced(const Word &word, const Thread *reader)
     return fence != 0 && (writer == reader->index || fence <= reader->known->clock[writer]);
 }
 
+[[noreturn, gnu::cold]] static void found_unfenced(const Thread *thread, const Word &word, uint32_t w, Site site)
+{
+    const Site at = site_of(word.write_site);
+    report(Kind::race, site,
+           "the async proxy reads shared address %u, where %s stored at %s:%d and made no fence.proxy.async after", 4 * w,
+           who(thread->block->index, word.write & THREAD_MASK).c_str(), at.file, at.line);
+}
+
 void shared_begin_read(Thread *thread, uint32_t address, uint32_t bytes, Site site)
 {
     Shared *shared = thread->block->shared;
+    const uint32_t first = (address - BASE) / 4, end = (address - BASE + bytes + 3) / 4;
 
     shared_as(thread, address, bytes, Use::read, site);
-    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w) {
+    const Shared::Words &four = shared->words[first / 4];
+    const bool alike = bytes == 16 && all_same(four.write) && four_bytes(four.defined) == EACH * four.defined[0];
+    for (uint32_t w = first; w < end; ++w) {
         const Word word = word_at(shared, w);
-        if (!fenced(word, thread)) {
-            const Site at = site_of(word.write_site);
-            report(Kind::race, site,
-                   "the async proxy reads shared address %u, where %s stored at %s:%d and made no fence.proxy.async after", 4 * w,
-                   who(thread->block->index, word.write & THREAD_MASK).c_str(), at.file, at.line);
-        }
+        if ((w == first || !alike) && !fenced(word, thread))
+            found_unfenced(thread, word, w, site);
         word.pending = (uint8_t)(word.pending + 2);
     }
 }
@@ -352,8 +368,13 @@ void shared_end_read(Block *block, uint32_t address, uint32_t bytes)
 
 void shared_was_read(Thread *thread, uint32_t address, uint32_t bytes)
 {
-    for (uint32_t w = (address - BASE) / 4; w < (address - BASE + bytes + 3) / 4; ++w)
-        reads_of(thread, w).last[w % 4] = stamp(thread);
+    const uint32_t now = stamp(thread), first = (address - BASE) / 4, end = (address - BASE + bytes + 3) / 4;
+
+    if (bytes == 16)
+        set_four(reads_of(thread, first).last, now);
+    else
+        for (uint32_t w = first; w < end; ++w)
+            reads_of(thread, w).last[w % 4] = now;
 }
 
 void shared_landed(Block *block, uint32_t address, uint32_t bytes)

@@ -280,6 +280,35 @@ INLINE bool eight_of(int k, uint32_t n, const float *x, const int32_t *x_exponen
     return any == 0;
 }
 
+/* What the factors of a row or a column are, a bit each. */
+struct Kinds {
+    uint32_t nan, special /* NaN or infinite */, zero, negative;
+};
+
+Kinds kinds_of(Element element, const uint32_t *bits, uint32_t k, uint32_t step)
+{
+    Kinds kinds = {};
+
+    for (uint32_t i = 0; i < k; ++i) {
+        const Number factor = decode(element, bits[i * step]);
+        kinds.nan |= (uint32_t)(factor.kind == NAN_) << i;
+        kinds.special |= (uint32_t)(factor.kind != FINITE) << i;
+        kinds.zero |= (uint32_t)(factor.fraction == 0) << i;
+        kinds.negative |= (uint32_t)(factor.fraction < 0) << i;
+    }
+    return kinds;
+}
+
+/* special() of a row and a column of which one has a NaN or an infinity. */
+uint32_t special_of(const Kinds &a, const Kinds &b, uint32_t addend)
+{
+    const uint32_t special = a.special | b.special, signs = a.negative ^ b.negative;
+    const bool nan = (a.nan | b.nan | (special & (a.zero | b.zero))) != 0 || addend << 1 > INFINITE << 1;
+    const bool plus = (special & ~signs) != 0 || addend == INFINITE,
+               minus = (special & signs) != 0 || addend == (INFINITE | 0x80000000u);
+    return nan || (plus && minus) ? NOT_A_NUMBER : plus ? INFINITE : INFINITE | 0x80000000u;
+}
+
 bool is_special(Element element, uint32_t bits)
 {
     const uint32_t top = element == Element::f16 ? 0x7c00u : element == Element::bf16 ? 0x7f80u : 0x7f800000u;
@@ -290,29 +319,23 @@ bool is_special(Element element, uint32_t bits)
 void special_products(Element element, uint32_t k, uint32_t rows, uint32_t n, const uint32_t *a, const uint32_t *b,
                       const uint32_t *addends, uint32_t *d)
 {
-    static Number left[MOST_ROWS * MOST_K];
-    bool special_row[MOST_ROWS] = {}, some_row = false;
+    Kinds left[MOST_ROWS];
+    bool some_row = false;
 
-    for (uint32_t i = 0; i < rows * k; ++i) {
-        left[i] = decode(element, a[i]);
-        special_row[i / k] |= is_special(element, a[i]);
+    for (uint32_t row = 0; row < rows; ++row) {
+        left[row] = kinds_of(element, a + row * k, k, 1);
+        some_row |= left[row].special != 0;
     }
-    for (uint32_t row = 0; row < rows; ++row)
-        some_row |= special_row[row];
     for (uint32_t j = 0; j < n; ++j) {
-        Number right[MOST_K];
         bool special_column = false;
         for (uint32_t i = 0; i < k; ++i)
             special_column |= is_special(element, b[i * n + j]);
         if (!special_column && !some_row)
             continue;
-        for (uint32_t i = 0; i < k; ++i)
-            right[i] = decode(element, b[i * n + j]);
+        const Kinds right = kinds_of(element, b + j, k, n);
         for (uint32_t row = 0; row < rows; ++row)
-            if (special_column || special_row[row]) {
-                const Number c = decode(addends[row * n + j], 8, 23);
-                d[row * n + j] = c.kind == NAN_ ? NOT_A_NUMBER : element_of(left + row * k, right, (int)k, c);
-            }
+            if (special_column || left[row].special != 0)
+                d[row * n + j] = special_of(left[row], right, addends[row * n + j]);
     }
 }
 
@@ -327,16 +350,15 @@ INLINE void finite_product(Element element, int k, uint32_t rows, uint32_t n, co
 
     for (uint32_t row = 0; row < rows; ++row, d += n) {
         const uint32_t first = row * (uint32_t)k;
-        Ints specials = {}, infinite = {};
+        Ints specials = {};
         for (uint32_t at = 0; at < n; at += 8) {
             Words x;
             __builtin_memcpy(&x, d + at, sizeof x);
             exponents_of(d + at, c_exponent + at);
             specials |= (Ints)(x << 1 >= INFINITE << 1);
-            infinite |= (Ints)(x << 1 == INFINITE << 1);
         }
         const bool some_special = any(specials);
-        bool plain = !any(infinite);
+        bool plain = true;
         __builtin_memcpy(c, d, n * sizeof *d);
         for (uint32_t at = 0; at < n && plain; at += 8)
             if (moderate)
@@ -347,9 +369,9 @@ INLINE void finite_product(Element element, int k, uint32_t rows, uint32_t n, co
             row_of(element, k, n, a_bits + first, b_bits, d);
             continue;
         }
-        for (uint32_t at = 0; at < n && some_special; ++at) /* NaNs, as they are */
+        for (uint32_t at = 0; at < n && some_special; ++at) /* NaNs and infinities are left as they are */
             if (c_exponent[at] == SPECIAL)
-                result[at] = NOT_A_NUMBER;
+                result[at] = d[at] << 1 == INFINITE << 1 ? d[at] : NOT_A_NUMBER;
         __builtin_memcpy(d, result, n * sizeof *d);
     }
 }
