@@ -648,6 +648,8 @@ void lengths_checks(struct check_list *list, struct subject *subject)
     checks_add(list, lengths, &shape, "lengths/%s", masked ? "bottom_right" : "full");
     if (subject_reads_lengths(subject, 16))
         checks_add(list, pages, &shape, "pages/%s", masked ? "bottom_right" : "full");
+    shape.heads_q = 2; /* other masks of fewer heads */
+    shape.heads_kv = 1;
     if (band) {
         shape.window_right = GLINT_UNBOUNDED;
         checks_add(list, lengths, &shape, "lengths/bottom_right_to_the_end");

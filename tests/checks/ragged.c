@@ -735,7 +735,7 @@ static void many(struct subject *subject, const struct shape *shape)
                       .page_rows = page_rows_of(shape)};
     b.count = divided ? 150 : !step ? MANY : paged ? 60 : THOUSANDS; /* the pool has room for the bound of each */
     const struct memory memory = prepare(e, &b);
-    const int every = b.count == THOUSANDS ? 42 : 3, stride = b.count == THOUSANDS ? 43 : 22, longest = 2 * stride;
+    const int every = b.count == THOUSANDS ? 42 : 7, stride = b.count == THOUSANDS ? 43 : 22, longest = 2 * stride;
     int32_t q = 0, k = 0;
     for (int i = 0; i < b.count; i++) {
         const bool is_long = i == longest || i == 264 || i == THOUSANDS - 50;
@@ -1103,6 +1103,8 @@ void ragged_ends_checks(struct check_list *list, struct subject *subject)
             continue;
         checks_add(list, each_end, &s, "%s/each_end", names[kind]);
         struct shape ones = s;
+        ones.heads_q = 2; /* the tiles of one are as many as those of another */
+        ones.heads_kv = 1;
         ones.seqlen_q = 75 + 3 * m;
         ones.seqlen_k = (int64_t)75 * 5;
         if (kind < 2 && !subject_is_step(subject)) /* whose blocks are those of the device */
