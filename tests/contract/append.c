@@ -259,7 +259,7 @@ static void grows(uint32_t concurrency)
         if (!is_forward_row(context, row) || (row % 5 != 0 && glint_variant_count() > 60))
             continue;
         static const int64_t page_rows[] = {0, 16, 64, 256};
-        for (uint32_t way = 0; way < 4; way++) {
+        for (uint32_t way = CONTRACT_EMULATED ? row % 4 : 0; way < 4; way += CONTRACT_EMULATED ? 4 : 1) {
             struct cache x, at_once;
             const uint32_t mask = row_mask(&info, true);
             make(&x, context, row, mask, PROMPT, CAPACITY, page_rows[way], (row + way) % 2 == 0);

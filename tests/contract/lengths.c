@@ -386,9 +386,10 @@ static void each_row(uint32_t concurrency)
             continue;
         const uint32_t last = info.pass == GLINT_FORWARD ? RAGGED_AND_PAGES : GLINT_LENGTHS_RAGGED;
         for (uint32_t lengths = GLINT_LENGTHS_DEVICE; lengths <= last; lengths++) {
-            /* Of the three ways one, in turns, where the rows are many: what tells ways apart knows no row
+            /* Of the three ways one, in turns, where the rows are many or slow: what tells ways apart knows no row
              * (lib/cpu/launch.c). */
-            const bool one = concurrency == 1 || lengths == RAGGED_AND_PAGES || glint_variant_count() > 60;
+            const bool one = concurrency == 1 || lengths == RAGGED_AND_PAGES || glint_variant_count() > 60 || CONTRACT_EMULATED ||
+                             CONTRACT_SANITIZED;
             for (uint32_t way = one ? (row + lengths) % 3 : 0; way < 3; way += one ? 3 : 1) {
                 struct batch x;
                 struct rand r = rand_stream(row, lengths * 3 + way);
