@@ -4,10 +4,11 @@
     ./bazelw test //tests:d80                  all of a head dim; also by dtype (f32), pass (bwd), and all_variants
 """
 
+load("@rules_cc//cc:defs.bzl", "cc_library")
 load("//tests/hostsim:hostsim.bzl", "simulated_variant_test")
 load("//tests/hostsim/deal:rooms.bzl", "dealt_to", "formats_only")
 load("//tests/hostsim/ptx:ptx.bzl", "ptx_variant_tests")
-load("//tools:defs.bzl", "glint_cc_binary", "glint_cc_test", "needs_nvcc", "not_cross", "runs", "test_tables", "variant_library")
+load("//tools:defs.bzl", "by_cpu", "glint_cc_binary", "glint_cc_test", "needs_nvcc", "not_cross", "runs", "test_tables", "variant_library")
 
 # The reference and the comparisons run over every number of every shape: let the compiler vectorise them, and never
 # fuse.
@@ -63,6 +64,27 @@ def _dealt(checks, share):
         select(dict({setting: [] for setting in whole}, **{"//conditions:default": [checks]})),
     )
 
+def _linked_library(name, table, variants, spec = None, package = "//generated", **kwargs):
+    """variant_library() of variants of a CPU for one test, which links their objects as they are: //tests/archive has the tests of
+    archives.
+
+    Args:
+      name: the target
+      table: the label of their dispatch table
+      variants: elements of VARIANTS
+      spec: as variant_library()'s; the table is made already
+      package: where glint_kernels() made their targets
+      **kwargs: target_compatible_with
+    """
+    cc_library(
+        name = name,
+        testonly = True,
+        linkstatic = True,
+        tags = ["manual"],
+        deps = ["//lib:core", table] + by_cpu(variants, package + ":"),
+        **kwargs
+    )
+
 def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
     """One test a variant, by its name, in a library that has only this variant; and suites d<head_dim>, <dtype>, <pass>, all_variants.
 
@@ -80,16 +102,19 @@ def variant_tests(variants, simulated = "//tests/hostsim", ptx = [], **kwargs):
     for variant in variants:
         name = variant["name"]
         table = name + "__table"
-        variant_library(
-            name = name + "__library",
-            testonly = True,
-            tags = ["manual"],
-            target_compatible_with = runs(variant),
-            table = table,
-            variants = linked[name],
-            **kwargs
-        )
         of_cpu = variant["family"] == "cpu"
+        if of_cpu:
+            _linked_library(name + "__library", table, linked[name], target_compatible_with = runs(variant), **kwargs)
+        else:
+            variant_library(
+                name = name + "__library",
+                testonly = True,
+                tags = ["manual"],
+                target_compatible_with = runs(variant),
+                table = table,
+                variants = linked[name],
+                **kwargs
+            )
         args, data = _dealt(of_cpu and dealt_to(native.package_name(), variant), shares.get(name, []))
         glint_cc_test(
             name = name,
