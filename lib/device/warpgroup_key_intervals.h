@@ -1,5 +1,5 @@
 /* Intervals in the fused backward kernel of sm_90a. The first kernel leaves the range of each query and the bounds of
- * each TILE_M of them (intervals.h). A block's loader finds in the bounds which steps a block of keys has. What it
+ * each TILE_M of them (intervals.h). A warp of a block finds in the bounds which steps a block of keys has. What it
  * finds waits in shared memory, where all others read it: no one else looks at more than the bounds of its own step.
  *
  * A step is of queries some of whose ranges, joined, reach the keys. Blocks of queries that do not are passed over, and

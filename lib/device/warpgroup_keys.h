@@ -2,8 +2,8 @@
  * them, and a third warpgroup loads and stores.
  *
  * Where lengths are read, key blocks are found by a search, tensor maps have the rows of all sequences, and so rows
- * beyond a sequence's end come with its last tiles: lib/device/warpgroup_sequences.h. With intervals a block's loader
- * finds its steps for all: lib/device/warpgroup_key_intervals.h. */
+ * beyond a sequence's end come with its last tiles: lib/device/warpgroup_sequences.h. With intervals a warp of a
+ * block finds its steps for all: lib/device/warpgroup_key_intervals.h. */
 #ifndef GLINT_DEVICE_WARPGROUP_KEYS_H
 #define GLINT_DEVICE_WARPGROUP_KEYS_H
 
@@ -79,7 +79,8 @@ template <class Variant> struct key_kernel {
 
     /* ---- which key block, as types: how the loader takes the next one, and what others know of it by a word, `at`.
      * READS: lengths. KEPT: `at` is where the queue has the block, until the reader gives it back. ANEW: a step reads
-     * there what it needs, and keeps nothing. BY_WARP: all lanes of the loader's warp look for the next block. */
+     * there what it needs, and keeps nothing. BY_WARP: all lanes of a warp look for the next block,
+     * and another warp loads. */
 
     /* Blocks whose steps are of one block of queries after another. */
     struct in_a_row {
@@ -346,11 +347,22 @@ template <class Variant> struct key_kernel {
                                 GLINT_L2_EVICT_FIRST);
     }
 
+    /* A step's Q, with LSE and its line. */
+    template <class Blocks>
+    GLINT_DEVICE void load_queries(const struct glint_gpu_backward_maps &p, uint32_t shared, uint32_t at,
+                                   const typename Blocks::work_t &work, const struct walk &walk, const struct ring &queries)
+    {
+        const float *lse = p.base.lse_log2 + row_of_step<TILE_M>(p.base, work, walk);
+
+        load_step<q_ring, query_tile>(
+            &p.map[MAP_Q], lse, LSE_AT, walk, work, shared, queries,
+            lines::of(p.base, walk.head, Blocks::mask(p.base, at), walk.m * TILE_M, TILE_M, work.key0, TILE_N), LINE_AT);
+    }
+
     /* Two warps load for the block, a thread each: K and Q with LSE, V and dO with delta. The first one finds what
      * the block works on. */
     template <class Blocks> GLINT_DEVICE void load_keys(const struct glint_gpu_backward_maps &p, uint32_t shared)
     {
-        const bool loads = !Blocks::BY_WARP || lane_index() == 0;
         typename Blocks::numbers numbers = Blocks::begin(p.base);
         struct ring queries = {0, 0};
         uint32_t at;
@@ -360,10 +372,8 @@ template <class Variant> struct key_kernel {
             struct walk walk = walk_begin(work);
 
 #pragma unroll 1
-            for (int32_t left = loads ? work.steps : 0; left > 0; --left) {
-                load_step<q_ring, query_tile>(
-                    &p.map[MAP_Q], p.base.lse_log2 + row_of_step<TILE_M>(p.base, work, walk), LSE_AT, walk, work, shared, queries,
-                    lines::of(p.base, walk.head, Blocks::mask(p.base, at), walk.m * TILE_M, TILE_M, work.key0, TILE_N), LINE_AT);
+            for (int32_t left = work.steps; left > 0; --left) {
+                load_queries<Blocks>(p, shared, at, work, walk, queries);
                 if (left == work.steps)
                     load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
                 Blocks::walk_on(p.base, walk, work);
@@ -371,7 +381,7 @@ template <class Variant> struct key_kernel {
                 if (Blocks::KEPT)
                     work = Blocks::find(p.base, at); /* made anew: a loader has few registers */
             }
-            if (loads && work.steps == 0) {
+            if (work.steps == 0) {
                 k_ring::wait_empty(shared, {0, turn % 2});
                 mbarrier_arrive(shared + k_ring::full_at);
             }
@@ -437,6 +447,82 @@ template <class Variant> struct key_kernel {
                     tell(turn);
                 }
             }
+        }
+    }
+
+    /* Looks for NaN and infinity in a block's K, which must not meet a dS of zero where the mask hides them; by a warp.
+     * Others may have no use for the answer, and no phase goes without a wait. */
+    template <class Blocks>
+    GLINT_DEVICE void look_at_keys(const struct glint_gpu_backward_maps &p, uint32_t shared, uint32_t at, uint32_t turn)
+    {
+        const typename Blocks::work_t work = Blocks::find(p.base, at);
+        const int32_t keys = Blocks::mask(p.base, at).seqlen_k - work.key0; /* others are nobody's */
+        bool special = false;
+
+        k_ring::wait_full(shared, {0, turn % 2});
+        if (work.steps > 0 && (work.first < work.clear_from || is_cut<mask_t>(work, work.last)))
+            special = warp_any(Blocks::READS ? own_rows_special<element, own_tile>(shared, keys)
+                                             : sees_special(shared, OWN_BYTES, lane_index(), 32, element::EXPONENT));
+        warp_sync();
+        if (lane_index() == 0) {
+            st_shared_u32(shared + SPECIAL_AT, special);
+            mbarrier_arrive(shared + CHECKED);
+            mbarrier_wait(shared + CHECKED, turn % 2);
+            mbarrier_arrive(shared + k_ring::empty_at);
+        }
+    }
+
+    /* Where queries have intervals, the steps of a block of keys take as long to find as several steps do. So one
+     * warp finds them, and looks at K, while a thread of another one loads, which wants the next block AHEAD steps
+     * before the last one. The count for that stands where other kernels have their queue. */
+    enum { AHEAD = 4, WANTED = QUEUE_AT };
+    template <class Blocks> GLINT_DEVICE void find_blocks(const struct glint_gpu_backward_maps &p, uint32_t shared)
+    {
+        typename Blocks::numbers numbers = Blocks::begin(p.base);
+        uint32_t at;
+
+        for (uint32_t turn = 0; Blocks::next(p, shared, turn, numbers, at); ++turn) {
+            look_at_keys<Blocks>(p, shared, at, turn);
+            mbarrier_wait(shared + WANTED, turn % 2);
+        }
+    }
+
+    /* In the order in which stages are given back: dO of a step before Q. */
+    template <class Blocks> GLINT_DEVICE void load_all(const struct glint_gpu_backward_maps &p, uint32_t shared)
+    {
+        struct ring queries = {0, 0};
+
+        for (uint32_t turn = 0;; ++turn) {
+            const uint32_t at = Blocks::queue::wait(shared, ring_at(turn));
+
+            if (Blocks::is_end(at))
+                return;
+            typename Blocks::work_t work = Blocks::find(p.base, at);
+            struct walk walk = walk_begin(work);
+
+#pragma unroll 1
+            for (int32_t left = work.steps; left > 0; --left) {
+                if (left == min(work.steps, AHEAD + 1))
+                    mbarrier_arrive(shared + WANTED);
+                load_step<do_ring, query_tile>(&p.map[MAP_DOUT], p.base.delta + row_of_step<TILE_M>(p.base, work, walk), DELTA_AT,
+                                               walk, work, shared, queries);
+                load_queries<Blocks>(p, shared, at, work, walk, queries);
+                if (left == work.steps) {
+                    load_own<v_ring>(&p.map[MAP_V], work, shared, turn);
+                    load_own<k_ring>(&p.map[MAP_K], work, shared, turn);
+                }
+                Blocks::walk_on(p.base, walk, work);
+                ring_advance<STAGES>(queries);
+                work = Blocks::find(p.base, at); /* made anew: a loader has few registers */
+            }
+            if (work.steps == 0) {
+                mbarrier_arrive(shared + WANTED);
+                v_ring::wait_empty(shared, {0, turn % 2});
+                mbarrier_arrive(shared + v_ring::full_at);
+                k_ring::wait_empty(shared, {0, turn % 2});
+                mbarrier_arrive(shared + k_ring::full_at);
+            }
+            Blocks::queue::release(shared, ring_at(turn));
         }
     }
 
@@ -983,18 +1069,30 @@ template <class Variant> struct key_kernel {
             ds_ring::init(shared, WARPS, WARPS);
             for (int i = 0; i < STAGES; ++i)
                 mbarrier_init(shared + TURN_SEEN + 8 * i, 1);
+            if (Blocks::BY_WARP)
+                mbarrier_init(shared + WANTED, 1);
             fence_mbarrier_init();
         }
         block_sync();
 
         if (warp < 4) {
             registers_give<Variant::PRODUCER_REGISTERS>();
-            if (warp == 0 && (Blocks::BY_WARP || lane_index() == 0))
-                load_keys<Blocks>(p, shared);
-            if (warp == 1)
-                load_values<Blocks>(p, shared);
-            if (warp >= 2 && (Blocks::READS || lane_index() == 0))
-                store<Blocks>(p, shared, warp - 2);
+            if constexpr (Blocks::BY_WARP) {
+                if (warp == 0)
+                    find_blocks<Blocks>(p, shared);
+                else if (warp == 1) {
+                    if (lane_index() == 0)
+                        load_all<Blocks>(p, shared);
+                } else if (Blocks::READS || lane_index() == 0)
+                    store<Blocks>(p, shared, warp - 2);
+            } else {
+                if (warp == 0 && lane_index() == 0)
+                    load_keys<Blocks>(p, shared);
+                if (warp == 1)
+                    load_values<Blocks>(p, shared);
+                if (warp >= 2 && (Blocks::READS || lane_index() == 0))
+                    store<Blocks>(p, shared, warp - 2);
+            }
             return;
         }
         registers_take<Variant::REGISTERS>();
