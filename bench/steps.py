@@ -282,7 +282,7 @@ def check():
 def check_narrow():
     torch.manual_seed(3)
     good = total = 0
-    for dim, heads, heads_kv, dtype in ((dim, *shape, dtype) for dtype in NARROW for dim, *shape in ((128, 32, 8), (64, 7, 1), (96, 12, 4)) if has(dtype, dim)):
+    for dim, heads, heads_kv, dtype in ((dim, *shape, dtype) for dtype in NARROW for dim, *shape in ((128, 32, 8), (64, 7, 1), (96, 12, 4), (192, 12, 4), (256, 8, 2)) if has(dtype, dim)):
         for batch, queries, keys, mask, window in ((2, 1, 1000, CAUSAL, (0, 0)), (2, 5, 1000, CAUSAL, (0, 0)), (1, 130, 3000, CAUSAL, (0, 0)), (1, 300, 300, CAUSAL, (0, 0)),
                                                    (1, 1, 20000, CAUSAL, (0, 0)), (1, 600, 5000, CAUSAL, (0, 0)), (1, 3, 70000, CAUSAL, (0, 0)), (2, 300, 700, BAND, (64, 0)),
                                                    (1, 17, 70000, BAND, (9000, 0))):
@@ -386,7 +386,8 @@ LAW = ((128, 32, 8, 5000, 0, 0.0), (64, 16, 2, 5000, 0, 0.0), (128, 10, 2, 26000
        (128, 32, 8, 5000, 1000, 0.0), (64, 16, 2, 9000, 100, 0.0), (128, 10, 2, 26000, 4096, 50.0), (64, 7, 1, 26000, 9000, 0.0), (64, 16, 2, 5000, 0, 20.0),
        (96, 12, 4, 9000, 0, 0.0), (96, 12, 4, 5000, 1000, 0.0), (80, 12, 4, 9000, 0, 0.0), (80, 12, 4, 5000, 1000, 0.0), (256, 8, 2, 26000, 0, 0.0),
        (256, 8, 2, 5000, 1000, 0.0), (192, 12, 4, 26000, 0, 0.0), (192, 12, 4, 5000, 1000, 0.0), (192, 7, 1, 9000, 1000, 30.0), (256, 7, 1, 9000, 1000, 30.0))
-LAW_NARROW = ((128, 32, 8, 5000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0), (128, 10, 2, 9000, 1000, 0.0), (96, 12, 4, 9000, 0, 0.0))
+LAW_NARROW = ((128, 32, 8, 5000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0), (128, 10, 2, 9000, 1000, 0.0), (96, 12, 4, 9000, 0, 0.0), (192, 12, 4, 9000, 1000, 0.0),
+              (256, 8, 2, 9000, 0, 0.0))
 
 
 def law(plain=LAW):
@@ -715,7 +716,7 @@ def main():
     family, forced = options.family or family, "step" if options.family else None
     parts, dims = options.parts or ["check", "law", "cliff", "mixed", "masks"], [int(d) for d in options.dims.split(",")]
     torch.set_grad_enabled(False)
-    for part, function in (("check", check), *([("check", check_narrow)] if has(torch.int8, 128) else []), ("law", law),
+    for part, function in (("check", check), *([("check", check_narrow)] if any(has(torch.int8, dim) for dim in DIMS) else []), ("law", law),
                            *([("check", check_masks), ("law", law_masks)] if any(has_mask("tree", dim) for dim in DIMS) else [])):
         if part in parts and not function():
             return 1

@@ -3,6 +3,7 @@
 return {
   passes = { "fwd" },
   dtypes = { "f16", "bf16" },
+  kv_dtypes = { "same", "i8" },
   head_dims = { 192, 256 },
   masks = { "causal", "band", "interval", "tree" },
   softcaps = { "none", "softcap" },
@@ -17,6 +18,8 @@ return {
     { family = "sm90a", mask = { "interval", "tree" }, reason = "a step of sm90a has no kernel for them at 256" },
     { family = "sm90a", softcap = "softcap", reason = "bits are compared without one" },
     { family = "sm90a", dtype = "f16", reason = "and in bfloat16" },
+    { kv_dtype = "i8", dtype = "f16", reason = "weights times scales of V may leave the range of f16" },
+    { family = "sm90a", kv_dtype = "i8", reason = "its step of 8 bits is measured elsewhere" },
     { dtype = "f16", mask = { "causal", "interval", "tree" }, reason = "a window has it" },
     { dtype = "f16", softcap = "none", reason = "the same" },
     { mask = { "causal", "interval", "tree" }, softcap = "softcap", reason = "the same" },

@@ -7,18 +7,21 @@ local text = require("gen.text")
 
 local ROWS, WARPS = 16, 4                -- of a warp, of a block
 local CACHE_FROM, CACHE_UP_TO = 9, 256   -- queries against a cache that it is for: fewer are decode's
+local TO_89 = { "80", "86", "87", "89" }
 local TO_90 = { "80", "86", "87", "89", "90" }
--- A tile serves head dims up to `most`. `n`: its keys; up to 128 the order of sums is sm90a's. `narrow`: it takes keys
--- of 8 bits, which are widened one a thread. `archs`: where O and the scores of its keys stay in registers; nil: all.
+-- A tile serves head dims up to `most`. `n`: its keys; up to 128 the order of sums is sm90a's. `archs`: where O and the
+-- scores of its keys stay in registers; nil: all. `e4m3_archs`: where they do while keys of e4m3 are widened.
 local TILES = {
-  { most = 128, n = 128, narrow = true },
-  { most = 192, n = 64, archs = TO_90 },
-  { most = 256, n = 32, archs = TO_90 },
+  { most = 128, n = 128 },
+  { most = 192, n = 64, archs = TO_90, e4m3_archs = TO_89 },
+  { most = 256, n = 32, archs = TO_90, e4m3_archs = TO_89 },
 }
 local UNIT_BYTES, RUN_BYTES, RUN = 4 * 24, 8, 16 -- of the unit at hand; of where runs of 16 keys of a tile lie
 local SCALES_BYTES = 2 * 4               -- of a key's K and V, where they are of 8 bits
 
 local step = { takes = shared.takes }
+
+local function archs_of(tile, kv_dtype) return kv_dtype == "e4m3" and tile.e4m3_archs or tile.archs end
 
 local function tile_of(head_dim)
   for _, tile in ipairs(TILES) do
@@ -30,9 +33,9 @@ end
 function step.tile(key)
   local tile = tile_of(key.head_dim)
   local goes = tile and key.pass == "fwd" and key.dtype ~= "f32" and not axes.field(key, "bias", "biased") and
-    (key.kv_dtype == "same" or tile.narrow and key.dtype == "bf16" and key.head_dim % ROWS == 0)
+    (key.kv_dtype == "same" or key.dtype == "bf16" and key.head_dim % ROWS == 0)
   if not goes then return nil end
-  return { step = true, m = ROWS * WARPS, n = tile.n, warps = WARPS, archs = tile.archs }
+  return { step = true, m = ROWS * WARPS, n = tile.n, warps = WARPS, archs = archs_of(tile, key.kv_dtype) }
 end
 
 function step.how(record) return shared.how("sm80", record) end
@@ -71,7 +74,7 @@ function step.check(record, report)
   end
   if record.biased then report("biases", "a step adds nothing to scores", 'biases = { "none" }') end
   if record.dtype == "f32" then report("m", "a step's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
-  if record.narrow and record.dtype == "f16" then report("m", "K and V of 8 bits are widened to bf16", 'dtypes = { "bf16" }') end
+  if record.narrow and record.dtype == "f16" then report("m", "weights times scales of V may leave the range of f16", 'dtypes = { "bf16" }') end
   if record.narrow and record.head_dim % ROWS ~= 0 then
     report("head_dim", ("copies of 8 bits are of 16 numbers, and a row has %d"):format(record.head_dim), "a multiple of 16")
   end
@@ -86,13 +89,10 @@ function step.check(record, report)
       report("n", ("the order of a step's sums is that of tiles of %d keys at head_dim %d"):format(tile.n, record.head_dim),
         tostring(tile.n))
     end
-    if record.narrow and not tile.narrow then
-      report("head_dim", ("a step widens keys of 8 bits in tiles of 128, and head_dim %d has tiles of %d"):format(record.head_dim, tile.n),
-        "up to 128")
-    end
-    for _, arch in ipairs(tile.archs and record.archs or {}) do
-      if not text.contains(tile.archs, arch) then
-        report("archs", ("a step of head_dim %d would spill registers on sm_%s"):format(record.head_dim, arch), text.words(tile.archs))
+    local archs = archs_of(tile, record.kv_dtype)
+    for _, arch in ipairs(archs and record.archs or {}) do
+      if not text.contains(archs, arch) then
+        report("archs", ("a step of head_dim %d would spill registers on sm_%s"):format(record.head_dim, arch), text.words(archs))
       end
     end
   end

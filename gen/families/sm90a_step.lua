@@ -78,7 +78,7 @@ function step.check(record, report, block_kib)
     end
   end
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
-  if record.narrow and record.dtype == "f16" then report("m", "K and V of 8 bits are widened to bf16", 'dtypes = { "bf16" }') end
+  if record.narrow and record.dtype == "f16" then report("m", "weights times scales of V may leave the range of f16", 'dtypes = { "bf16" }') end
   if record.narrow and record.stages < 3 then report("stages", "a tile of K, one of V and the next one are in shared memory", "3 or 4") end
   local keys = KEYS[record.head_dim]
   if not keys then

@@ -246,7 +246,7 @@ harness.case("sm90a: a step alone reads K and V of 8 bits, of bf16, whose bytes 
   harness.is(made.maps[1].packed, 1)
   harness.is(mistakes(narrow({})), "")
   harness.is(mistakes(narrow({ head_dim = 64, stages = 4 })), "")
-  harness.has(mistakes(narrow({ dtype = "f16" })), "m: K and V of 8 bits are widened to bf16")
+  harness.has(mistakes(narrow({ dtype = "f16" })), "m: weights times scales of V may leave the range of f16")
   harness.has(mistakes(narrow({ stages = 2 })), "stages: a tile of K, one of V and the next one are in shared memory")
   harness.has(mistakes(narrow({ schedule = "persistent" })), "schedule: only a step reads K and V of 8 bits")
   harness.is(sm90a.lacks({ narrow = true, pass = "fwd", dtype = "bf16", mask = "causal" }), false)

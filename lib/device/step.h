@@ -200,7 +200,7 @@ GLINT_DEVICE struct key_place place_of_key(const struct glint_gpu_step &p, int32
 
 /* NaN and infinities of V to the rows that see them, from memory: those of keys `from` ... `end` - 1, where they were
  * removed. sees(half, key): whether that row of the thread's two sees a key. Of 8 bits (Stored) there is NaN alone, and
- * which columns have it is one number: a lane has two of every eight. */
+ * which columns of 128 have it is one number: a lane has two of every eight. */
 template <class Element, class Stored, int n, class sees_t>
 GLINT_DEVICE void add_special_of(float (&o)[n], const struct glint_gpu_step &p, int32_t batch, int32_t first_k, int32_t head,
                                  int32_t from, int32_t end, const sees_t &sees)
@@ -212,19 +212,23 @@ GLINT_DEVICE void add_special_of(float (&o)[n], const struct glint_gpu_step &p, 
         const struct key_place at = place_of_key(p, batch, first_k, key);
         if constexpr (Stored::WIDENED) {
             const char *row = view_row(&p.base.v, at.batch, head, at.row, 1) + lane / 2 * 4;
-            uint32_t columns = 0;
+
+#pragma unroll
+            for (int first = 0; first < n; first += 64) { /* of 128 columns a lane has 32 */
+                uint32_t columns = 0;
 
 #pragma unroll 1
-            for (int i = 0; i < n / 4; ++i) {
-                const uint32_t nan = decode::nan_bits(bits_of(ld_global_f32((const float *)(row + 8 * i)))) >> lane % 2 * 16;
+                for (int i = first / 4; i < min(first + 64, n) / 4; ++i) {
+                    const uint32_t nan = decode::nan_bits(bits_of(ld_global_f32((const float *)(row + 8 * i)))) >> lane % 2 * 16;
 
-                columns |= (nan >> 7 & 1 | nan >> 14 & 2) << 2 * i;
-            }
-            if (columns != 0)
+                    columns |= (nan >> 7 & 1 | nan >> 14 & 2) << (2 * i - first / 2);
+                }
+                if (columns != 0)
 #pragma unroll
-                for (int i = 0; i < n; ++i)
-                    if ((columns >> (i / 4 * 2 + i % 2) & 1) != 0 && sees(i / 2 % 2, key))
-                        o[i] = float_of(0x7fffffffu);
+                    for (int i = 0; i < n; ++i)
+                        if (i / 64 == first / 64 && (columns >> ((i - first) / 4 * 2 + i % 2) & 1) != 0 && sees(i / 2 % 2, key))
+                            o[i] = float_of(0x7fffffffu);
+            }
         } else {
             const char *row = view_row(&p.base.v, at.batch, head, at.row, 2) + 4 * lane;
             add_special_key<Element>(o, row, [&](const int half) { return sees(half, key); });

@@ -47,12 +47,14 @@ template <class Variant> struct step_rows {
         SCALES_AT = RUNS_AT + TILE_N / RUN * 8,
         RANGES_AT = SCALES_AT + (stored::WIDENED ? (int)scales::BYTES : 0), /* of keys, one a query */
         END = RANGES_AT + (INTERVALS ? 16 * WARPS * RANGE_BYTES : 0),
-        BYTE_CHUNKS = HEAD_DIM / 16, /* of 16 numbers of 8 bits: a lane copies as many */
+        BYTE_CHUNKS = HEAD_DIM / 16,                              /* of a row, of 16 numbers of 8 bits */
+        WARP_CHUNKS = TILE_N / WARPS * BYTE_CHUNKS,               /* that a warp copies, of rows of its own, */
+        LANE_CHUNKS = WARP_CHUNKS / 32 + (WARP_CHUNKS % 32 != 0), /* and each of its lanes at most */
         STEPS = q_tile::DIM / element::K_STEP,
         HAS_SPECIAL = !stored::WIDENED || stored::HAS_NAN, /* V may have NaN */
         KEPT = Variant::Q_KEPT,                            /* steps along head_dim whose fragments of Q are kept */
     };
-    static_assert(!stored::WIDENED || (TILE_N == THREADS && HEAD_DIM % 16 == 0), "a key a thread, whole chunks of 8 bits");
+    static_assert(!stored::WIDENED || (TILE_N <= THREADS && HEAD_DIM % 16 == 0), "a thread has a key's scales; whole chunks of 8 bits");
     typedef float scores_t[TILE_N / 2];
     typedef float output_t[q_tile::DIM / 2];
 
@@ -105,7 +107,19 @@ template <class Variant> struct step_rows {
     {
         const uint32_t index = 32 * i + lane_index();
 
-        return {warp_index() * 32 + index / BYTE_CHUNKS, index % BYTE_CHUNKS};
+        return {warp_index() * (TILE_N / WARPS) + index / BYTE_CHUNKS, index % BYTE_CHUNKS};
+    }
+
+    /* Does the lane copy an i-th one? */
+    GLINT_DEVICE bool has_byte_chunk(const uint32_t i)
+    {
+        return 32 * i + 32 <= WARP_CHUNKS || 32 * i + lane_index() < WARP_CHUNKS;
+    }
+
+    /* Does the thread have the scales of a key? */
+    GLINT_DEVICE bool has_scales(void)
+    {
+        return TILE_N == THREADS || thread_index() < TILE_N;
     }
 
     /* Begins the copy of tile `tile` of K or V, whose runs wait in shared memory; keys from `keys` on become zeros. */
@@ -116,9 +130,11 @@ template <class Variant> struct step_rows {
 
         if constexpr (stored::WIDENED) {
 #pragma unroll
-            for (uint32_t i = 0; i < BYTE_CHUNKS; ++i) {
+            for (uint32_t i = 0; i < LANE_CHUNKS; ++i) {
                 const struct byte_chunk at = byte_chunk_of(i);
 
+                if (!has_byte_chunk(i))
+                    continue;
                 cp_async_16(to + tile_offset<k_tile>(at.row, at.chunk), row_of_run(view, shared, head, at.row, 1) + at.chunk * 16,
                             (int32_t)at.row < valid);
             }
@@ -147,16 +163,19 @@ template <class Variant> struct step_rows {
     {
         if constexpr (stored::WIDENED) {
             const auto signs = stored::unknown_signs(p.base);
-            uint32_t words[BYTE_CHUNKS][4];
+            uint32_t words[LANE_CHUNKS][4];
 
 #pragma unroll
-            for (uint32_t i = 0; i < BYTE_CHUNKS; ++i)
-                ld_shared_u32x4(words[i], tile + tile_offset<k_tile>(byte_chunk_of(i).row, byte_chunk_of(i).chunk));
+            for (uint32_t i = 0; i < LANE_CHUNKS; ++i)
+                if (has_byte_chunk(i))
+                    ld_shared_u32x4(words[i], tile + tile_offset<k_tile>(byte_chunk_of(i).row, byte_chunk_of(i).chunk));
             warp_sync(); /* before a row's elements are where its bytes were */
 #pragma unroll
-            for (uint32_t i = 0; i < BYTE_CHUNKS; ++i)
+            for (uint32_t i = 0; i < LANE_CHUNKS; ++i)
 #pragma unroll
                 for (uint32_t half = 0; half < 2; ++half) {
+                    if (!has_byte_chunk(i))
+                        continue;
                     /* Lanes of a row's second half begin with the other one: eight lanes write to eight banks. */
                     const struct byte_chunk at = byte_chunk_of(i);
                     const uint32_t part = half ^ (at.chunk / 4 % 2);
@@ -273,7 +292,7 @@ template <class Variant> struct step_rows {
         };
         auto is_cut = [&](int32_t tile) { return tile >= first_cut() || is_before(tile); };
         auto load_scales = [&](int32_t tile) {
-            if constexpr (stored::WIDENED)
+            if (stored::WIDENED && has_scales())
                 own_scales = scales_of_key(p, unit_word(unit, UNIT_BATCH), unit_word(unit, UNIT_FIRST_K), head_of_keys(),
                                            tile * TILE_N + (int32_t)thread_index(), keys_of_unit());
         };
@@ -414,7 +433,8 @@ template <class Variant> struct step_rows {
             if (has_run() && tile + 1 < end)
                 put_run(shared, run);
             if constexpr (stored::WIDENED) {
-                scales::put(shared + SCALES_AT, thread_index(), own_scales);
+                if (has_scales())
+                    scales::put(shared + SCALES_AT, thread_index(), own_scales);
                 load_scales(tile + 1);
             }
             block_sync(); /* no warp reads K any more */
