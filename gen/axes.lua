@@ -61,7 +61,7 @@ axes.list = {
   -- What is added to the scores after the cap: ALiBi's slopes times distances, or a tensor. A row has it or has not:
   -- slopes of 0 and a tensor of zeros give the bits of none.
   { name = "bias", plural = "biases", of = schema.choice({ "none", "alibi", "tensor" }), default = "none", part = "%s", token = "^([at]%a+)$",
-    column = "features", in_tiles = true, not_in = { sm90a = { "tensor" } },
+    column = "features", in_tiles = true, not_in = { sm90a_bwd = { "tensor" } },
     c = { none = 0, alibi = "GLINT_FEATURE_ALIBI", tensor = "GLINT_FEATURE_BIAS" },
     fields = { none = { biased = false, bias_tensor = false, bias_type = "no_bias" }, alibi = { biased = true, bias_tensor = false, bias_type = "alibi_bias" },
       tensor = { biased = true, bias_tensor = true, bias_type = "tensor_bias<element>" } },

@@ -20,6 +20,7 @@ local TILES_AHEAD = 2    -- numbers of tiles that a persistent block's loader an
 local SEQUENCES_BYTES = 144 -- the same where lengths are read, with each tile's own: sequence_queue of lib/device/warpgroup_lengths.h
 local TABLE_BYTES = 1600 -- where a persistent block's loader keeps ragged sequences: RAGGED_TABLE_BYTES of lib/device/warpgroup_ragged.h
 local RANGE_BYTES = 8    -- of a query that has an interval: lib/device/intervals.h
+local BIAS_PAD = 8       -- elements that a row of a bias is longer than a block of keys: lib/device/warpgroup_bias_tile.h
 local KEPT_BYTES = 32    -- and a warp that computes the tile it has given back
 local SEARCH_BYTES = 288 -- where a short block looks for its ragged tile, and keeps it: find_ragged_tile of lib/device/ragged.h
 
@@ -137,6 +138,7 @@ local function parts_of(record, kind)
     parts[6] = { "sequences", TABLE_BYTES }
     parts[7] = { "tiles given back", KEPT_BYTES * 4 * record.warpgroups }
   end
+  if record.bias_tensor then parts[#parts + 1] = { ("bias 4 x %d x %d"):format(record.m, record.n + BIAS_PAD), 4 * record.m * (record.n + BIAS_PAD) } end
   return parts
 end
 
@@ -246,11 +248,12 @@ function sm90a.estimate(record)
 end
 
 --- No backward kernel of the family caps scores, and only fused ones read intervals. A step of bf16 alone reads K and V
--- of 8 bits, and a step alone a tree.
+-- of 8 bits, and a step alone a tree. At head_dim 256 registers are too few for a softcap and a tensor.
 function sm90a.lacks(key)
   local intervals, narrow = axes.field(key, "mask", "intervals"), key.narrow or axes.field(key, "kv_dtype", "narrow")
   if narrow then return key.pass ~= "fwd" or key.dtype ~= "bf16" or intervals end
   if key.mask == "tree" then return key.pass ~= "fwd" or not step.goes(key.head_dim, true) end
+  if axes.field(key, "bias", "bias_tensor") and axes.field(key, "softcap", "capped") and key.head_dim > 192 then return true end
   return key.pass == "bwd" and (axes.field(key, "softcap", "capped") or (intervals and key.head_dim > 128))
 end
 
@@ -273,6 +276,9 @@ function sm90a.check(record, report)
   if record.schedule == "step" then return step.check(record, report, architectures.get(record.archs[1]).block_kib) end
   if record.narrow then report("schedule", "only a step reads K and V of 8 bits", 'schedule = "step"') end
   if record.tree_bits then report("schedule", "only a step reads a tree", 'schedule = "step"') end
+  if record.schedule == "short" and record.bias_tensor then
+    report("schedule", "a short tile has no shared memory for a bias by a tensor", "leave it out")
+  end
   for _, field in ipairs({ "span", "cache_from", "cache_up_to" }) do
     if record[field] ~= nil then report(field, "is a step's", "leave it out, or schedule = \"step\"") end
   end
@@ -307,7 +313,9 @@ function sm90a.check(record, report)
   -- With lengths a row's end looks again for whether it sees a key: with 24 head_dim 96 spills 8 bytes at 112 keys, and
   -- 4 without a mask. 96 keys are as fast there (bench/results/sm90a_notes.md). With intervals and a softcap 40 were
   -- too few: head_dim 32 spilled 12 bytes at 128 keys, and 128 spilled 24 at 64.
-  local others = record.capped and (record.intervals and not short and 52 or 40) or short and 24 or 32
+  -- With a bias by a tensor and intervals head_dim 64 spilled 4 bytes at 128 keys, and with a softcap 12 at 64.
+  local others = record.capped and (record.bias_tensor and 84 or record.intervals and not short and 52 or 40) or short and 24 or
+    record.bias_tensor and record.intervals and 34 or 32
   if payload(record) > math.min(registers, 255) - others then
     report("n", ("scores, weights and O are %d numbers a thread, which has %d registers"):format(payload(record), registers), "fewer keys")
   end

@@ -26,7 +26,7 @@ $ end
 } // namespace
 
 $ for launch, kernel in ipairs(kernels) do
-$ local rows = (kernel.rows == "padded" or (intervals and not short and kernel.rows == "given")) and "lengths" or kernel.rows
+$ local rows = kernel.rows == "numbered" and "ragged" or (kernel.rows == "padded" or (intervals and not short and kernel.rows == "given")) and "lengths" or kernel.rows
 GLINT_KERNEL(${threads}, ${blocks_per_sm}) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
 {
     ${schedule}_kernel<variant>::run<${schedule}_kernel<variant>::${rows}>(p, p.base.blocks[${launch - 1}]);

@@ -5,14 +5,20 @@
 -- elsewhere.
 local HALF = { "f16", "bf16" }
 local PLAIN, CAPPED = { "none" }, { "softcap" } -- a softcap takes some 16 registers more
-local NO_BIAS, ALIBI = { "none" }, { "alibi" }
+local NO_BIAS, ALIBI, TENSOR = { "none" }, { "alibi" }, { "tensor" }
 local NONE, CAUSAL, WINDOW, UNBOUNDED = { "none" }, { "causal" }, { "band" }, { "none", "causal" }
 local INTERVAL, TWO_SIDES, NO_WINDOW = { "interval" }, { "band", "interval" }, { "none", "causal", "interval" }
+local NOT_INTERVAL = { "none", "causal", "band" }
 
 local data = {
   measured = { ["90a"] = "2026-11-22 on an NVIDIA H200" },
 
   fwd = {
+    [32] = {
+      { dtypes = HALF, m = 192, n = 128, turns = true, masks = NO_WINDOW, softcaps = PLAIN, biases = TENSOR },
+      { dtypes = HALF, m = 128, n = 128, turns = true, masks = WINDOW, softcaps = PLAIN, biases = TENSOR, why = "192 queries spill 60 bytes" },
+      { dtypes = HALF, m = 128, n = 128, turns = true, softcaps = CAPPED, biases = TENSOR, why = "192 queries spill, by 80 keys, too" },
+    },
     [64] = {
       { dtypes = HALF, m = 192, n = 128, turns = true, dynamic = true, least = 97, masks = NONE, softcaps = PLAIN },
       { dtypes = HALF, m = 192, n = 128, turns = true, least = 33, masks = CAUSAL, softcaps = PLAIN },
@@ -23,6 +29,13 @@ local data = {
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, registers = 152, masks = WINDOW },
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, registers = 152, masks = NO_WINDOW, softcaps = CAPPED },
       { dtypes = HALF, m = 64, n = 64, schedule = "short", blocks_per_sm = 4, up_to = 1024, masks = TWO_SIDES },
+      { dtypes = HALF, m = 192, n = 128, turns = true, masks = NOT_INTERVAL, softcaps = PLAIN, biases = TENSOR },
+      { dtypes = HALF, m = 192, n = 112, turns = true, masks = INTERVAL, softcaps = PLAIN, biases = TENSOR, why = "128 keys spill 4 bytes" },
+      { dtypes = HALF, m = 128, n = 80, turns = true, softcaps = CAPPED, biases = TENSOR, why = "192 queries spill, by 64 keys, too" },
+    },
+    [96] = {
+      { dtypes = HALF, m = 192, n = 80, turns = true, softcaps = PLAIN, biases = TENSOR, why = "96 keys spill 20 bytes" },
+      { dtypes = HALF, m = 128, n = 128, turns = true, softcaps = CAPPED, biases = TENSOR },
     },
     [128] = {
       { dtypes = HALF, m = 192, n = 80, turns = true, masks = UNBOUNDED, softcaps = PLAIN,
@@ -32,6 +45,8 @@ local data = {
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, masks = WINDOW },
       { dtypes = HALF, m = 128, n = 128, q_slots = 2, masks = INTERVAL, why = "5 % ahead of 192 queries by 80 keys" },
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, masks = UNBOUNDED, softcaps = CAPPED },
+      { dtypes = HALF, m = 192, n = 80, turns = true, softcaps = PLAIN, biases = TENSOR, why = "128 keys leave no room for the bias" },
+      { dtypes = HALF, m = 128, n = 64, turns = true, softcaps = CAPPED, biases = TENSOR },
     },
     [192] = {
       { dtypes = HALF, m = 128, n = 112, turns = true, masks = { "none", "band", "interval" }, biases = NO_BIAS },
@@ -39,9 +54,11 @@ local data = {
       { dtypes = HALF, m = 128, n = 96, turns = true, masks = CAUSAL, biases = NO_BIAS, why = "ahead of 112 keys by 0 to 2 %" },
       { dtypes = HALF, m = 128, n = 96, turns = true, masks = CAUSAL, biases = ALIBI, softcaps = PLAIN, why = "as without ALiBi" },
       { dtypes = HALF, m = 128, n = 80, turns = true, biases = ALIBI, softcaps = CAPPED, why = "96 and 112 keys spill up to 44 bytes" },
+      { dtypes = HALF, m = 128, n = 64, turns = true, biases = TENSOR },
     },
     [256] = {
       { dtypes = HALF, m = 128, n = 64, turns = true },
+      { dtypes = HALF, m = 128, n = 48, turns = true, softcaps = PLAIN, biases = TENSOR, why = "64 keys leave no room for the bias" },
     },
   },
 
@@ -79,9 +96,9 @@ local data = {
   },
 }
 
--- Forward, a step alone reads K and V of 8 bits.
+-- Forward, a step alone reads K and V of 8 bits. Lines that do not say so have no shared memory for a bias by a tensor.
 for _, lines in pairs(data.fwd) do
-  for _, line in ipairs(lines) do line.kv_dtypes = { "same" } end
+  for _, line in ipairs(lines) do line.kv_dtypes, line.biases = { "same" }, line.biases or { "none", "alibi" } end
 end
 
 return data

@@ -461,6 +461,7 @@ static void add_backward(struct glint_gpu_call *call, const struct glint_problem
 union parameters {
     struct glint_gpu_backward_maps call;
     struct glint_gpu_biased_call biased;
+    struct glint_gpu_biased_maps biased_maps;
     struct glint_gpu_step step;
     struct glint_decode_params decode;
 };
@@ -477,8 +478,13 @@ static void fill(const struct glint_variant *variant, const struct glint_plan *p
     fill_forward(&parameters->call.base, &plan->problem, own, tensors, workspace);
     if (variant->pass == GLINT_BACKWARD)
         add_backward(&parameters->call.base, &plan->problem, own, tensors, workspace);
-    if (plan->problem.bias_dtype != 0)
-        parameters->biased.tensor = glint_cuda_tensor_of(&plan->problem, tensors);
+    if (plan->problem.bias_dtype != 0) {
+        const struct glint_gpu_bias_tensor tensor = glint_cuda_tensor_of(&plan->problem, tensors);
+        if (kernel->map_count > 0)
+            parameters->biased_maps.tensor = tensor;
+        else
+            parameters->biased.tensor = tensor;
+    }
     if (variant->pass == GLINT_BACKWARD && plan->problem.dbias != 0) {
         struct glint_gpu_bias_tensor *tensor = &parameters->biased.tensor;
         tensor->tiles = own->backward.bias_tiles;
@@ -495,6 +501,9 @@ _Static_assert(GLINT_CALL_GRIDS <= GLINT_GPU_MAX_LAUNCHES, "rows with persistent
 _Static_assert(offsetof(struct glint_gpu_step, map) == offsetof(struct glint_gpu_backward_maps, map), "one function fills either");
 _Static_assert(offsetof(struct glint_gpu_forward_maps, map) == offsetof(struct glint_gpu_backward_maps, map),
                "one place for the maps");
+_Static_assert(offsetof(struct glint_gpu_biased_maps, map) == offsetof(struct glint_gpu_forward_maps, map) &&
+                   sizeof(struct glint_gpu_biased_maps) == sizeof(struct glint_gpu_forward_maps),
+               "kernels with a bias take forward_maps");
 
 static bool has_blocks(const struct glint_gpu_kernel *kernel, const uint32_t blocks[])
 {

@@ -18,7 +18,7 @@
 #define GLINT_LOG2_E 1.44269504088896340736f
 
 struct no_bias {
-    static constexpr bool NONE = true;
+    static constexpr bool NONE = true, LINE = false;
 
     /* Of query head `head`. Place: what a block works on, or of decode its tile of rows; `kept`: where it waits. */
     template <class Rows, class Call, class Place> GLINT_DEVICE struct no_bias of(const Call &, int32_t, const Place &, uint32_t)
@@ -43,9 +43,9 @@ GLINT_DEVICE float bias_of(const struct no_bias &, const int, const int)
 }
 
 struct alibi_bias {
-    static constexpr bool NONE = false;
-    float slope;    /* of a distance, below 0 where keys that are near are preferred */
-    int32_t offset; /* query i stands at the place of key i + offset */
+    static constexpr bool NONE = false, LINE = true; /* along the keys */
+    float slope;                                     /* of a distance, below 0 where keys that are near are preferred */
+    int32_t offset;                                  /* query i stands at the place of key i + offset */
 
     template <class Rows, class Call, class Place>
     GLINT_DEVICE struct alibi_bias of(const Call &p, int32_t head, const Place &at, uint32_t)
@@ -90,7 +90,7 @@ template <class Call> GLINT_DEVICE const struct glint_gpu_bias_tensor &tensor_of
 }
 
 template <class Element> struct tensor_bias {
-    static constexpr bool NONE = false;
+    static constexpr bool NONE = false, LINE = false;
     const struct glint_gpu_bias_tensor *all;
     const char *first; /* of query 0 and key 0 */
     int32_t seqlen_q, seqlen_k;

@@ -15,6 +15,13 @@ struct glint_gpu_forward_maps {
     struct tensor_map map[GLINT_FORWARD_MAPS];
 };
 
+/* What forward kernels with a bias by a tensor are given: they have no fourth map. */
+struct glint_gpu_biased_maps {
+    struct glint_gpu_call base;
+    struct tensor_map map[GLINT_FORWARD_MAPS - 1];
+    struct glint_gpu_bias_tensor tensor;
+};
+
 struct glint_gpu_backward_maps {
     struct glint_gpu_call base;
     struct tensor_map map[GLINT_BACKWARD_MAPS];

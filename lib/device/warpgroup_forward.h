@@ -9,6 +9,7 @@
 #include "lib/device/softmax.h"
 #include "lib/device/warpgroup.h"
 #include "lib/device/warpgroup_bias.h"
+#include "lib/device/warpgroup_bias_tile.h"
 
 enum { MAP_Q, MAP_K, MAP_V }; /* in the order of the kernel's descriptor */
 
@@ -212,7 +213,7 @@ template <class Element, int below_, class Bias, int n, class Band, class sees_t
 GLINT_DEVICE void write_output(float (&o)[n], const struct softmax_rows &rows, const struct glint_gpu_call &t,
                                const struct tile_work<Band> &work, int32_t query0, int32_t seqlen_q, const sees_t &sees)
 {
-    constexpr int below = Bias::NONE ? below_ : 0; /* a reference has it */
+    constexpr int below = Bias::LINE ? 0 : below_; /* a reference has it */
     const int32_t row0 = query0 + own_query();
 
 #pragma unroll

@@ -36,13 +36,15 @@ template <class Variant> struct persistent_kernel {
     };
     typedef slab_tile<64, HEAD_DIM, Variant::WIDTH> query_tile; /* a warpgroup's own */
     typedef slab_tile<TILE_N, HEAD_DIM, Variant::WIDTH> key_tile;
+    typedef staged_bias<bias_t, TILE_N> staged;
 
     /* Shared memory: tiles, then mbarriers, then the queue of the block's next tiles and what its kind wants. */
     enum : uint32_t {
         Q_BYTES = WARPGROUPS * query_tile::bytes,
         K_AT = Q_SLOTS * Q_BYTES,
         V_AT = K_AT + STAGES * key_tile::bytes,
-        BARRIERS_AT = V_AT + STAGES * key_tile::bytes,
+        BIAS_AT = V_AT + STAGES * key_tile::bytes, /* of a bias by a tensor */
+        BARRIERS_AT = BIAS_AT + 4 * WARPGROUPS * staged::BYTES,
     };
     typedef stage_ring<Q_SLOTS, Q_BYTES, 0, BARRIERS_AT> query_ring;
     typedef stage_ring<STAGES, key_tile::bytes, K_AT, query_ring::end> key_ring;
@@ -70,6 +72,11 @@ template <class Variant> struct persistent_kernel {
         GLINT_DEVICE int32_t first_query(uint32_t, const struct ring &)
         {
             return 0;
+        }
+        /* Which sequence of the batch it is of. */
+        GLINT_DEVICE int32_t number(const struct glint_gpu_call &, const work_t &work, int32_t)
+        {
+            return work.batch;
         }
     };
 
@@ -301,6 +308,10 @@ template <class Variant> struct persistent_kernel {
         {
             return (int32_t)ld_shared_u32(queue::slots::tile(shared, queue::at_hand(t)) + 28) - 1;
         }
+        GLINT_DEVICE int32_t number(const struct glint_gpu_call &p, const work_t &, int32_t query0)
+        {
+            return number_of_row(p.sequences, p.shape.batch, query0);
+        }
         GLINT_DEVICE void note_faults(const struct glint_gpu_forward_maps &p, uint32_t, uint32_t scanner)
         {
             if (p.base.sequences.fault && block_index() == 0 && scanner == 0)
@@ -492,12 +503,13 @@ template <class Variant> struct persistent_kernel {
     template <class Tiles> GLINT_DEVICE void attend(const struct glint_gpu_forward_maps &p, uint32_t shared, uint32_t w)
     {
         const struct glint_gpu_shape &shape = p.base.shape;
-        const float scale = exponent_scale<no_bias>(shape);
+        const float scale = staged::exponent_scale(shape);
         const bool first_lane = lane_index() == 0;
         struct ring q = {0, 0}, k = {0, 0}, v = {0, 0}, t = {0, 0};
         work_t work;
         struct softmax_rows rows;
-        struct alibi_line line; /* of the tile's head, if there is a bias */
+        struct alibi_line line; /* of the tile's head, with ALiBi */
+        const char *bias_rows;  /* of the warp's queries, with a bias by a tensor */
         float s[TILE_N / 2], o[HEAD_DIM / 2], factor[2] = {1.0f, 1.0f};
         uint32_t weights[TILE_N / 4];
         struct own_blocks own = {0, 0}; /* .last: whose weights are made and not yet used */
@@ -577,14 +589,24 @@ template <class Variant> struct persistent_kernel {
                 mbarrier_arrive(query_ring::empty(shared, q));
             ring_advance<Q_SLOTS>(q);
         };
+        auto request_bias = [&](int32_t of_block) {
+            if constexpr (staged::BYTES > 0)
+                staged::request(p, shared + BIAS_AT, bias_rows, mask().seqlen_q - query_of(work), of_block * TILE_N,
+                                mask().seqlen_k);
+        };
         /* The weights of a block from its scores, unless they have faded; true if what was summed before is to be
          * rescaled. */
         auto soften = [&](int32_t of_block, auto which) {
             float shift[2];
 
             change_scores(s, score_t::of(p.base));
+            if constexpr (staged::BYTES > 0) {
+                staged::add(s, p, shared + BIAS_AT);
+                if (of_block > own.first)
+                    request_bias(of_block - 1);
+            }
             hide_scores<TILE_N>(s, work, mask, query_of(work), of_block);
-            if constexpr (!bias_t::NONE) {
+            if constexpr (bias_t::LINE) {
                 const enum softened how =
                     soften_block<TILE_N, BELOW, decltype(which)>(rows, s, line, of_block * TILE_N, factor, scale);
 
@@ -630,11 +652,19 @@ template <class Variant> struct persistent_kernel {
         };
         auto find_blocks = [&]() {
             own = find_own<TILE_N>(work, mask(), query_of(work));
-            if constexpr (!bias_t::NONE) {
+            if constexpr (bias_t::LINE) {
                 const int32_t first_q = Tiles::first_query(shared, t);
 
                 line = line_of(bias_t::at(p.base, work.head_q, {mask().seqlen_q - first_q, mask().seqlen_k, 0, 0}, first_q), mask(),
                                query_of(work), TILE_N);
+            }
+        };
+        /* Once a tile. */
+        auto begin_bias = [&]() {
+            if constexpr (staged::BYTES > 0) {
+                bias_rows = staged::rows_from(p, Tiles::number(p.base, work, work.query0), work.head_q,
+                                              query_of(work) - Tiles::first_query(shared, t));
+                request_bias(own.last);
             }
         };
         /* A tile's first scores, with nothing to overlap them. */
@@ -653,6 +683,12 @@ template <class Variant> struct persistent_kernel {
             soften(own.last, first_block());
             pack_weights<element>(weights, s);
         };
+        if constexpr (staged::BYTES > 0) {
+            if (more) {
+                find_blocks();
+                begin_bias();
+            }
+        }
         while (more) {
             if (!begun) {
                 find_blocks();
@@ -672,7 +708,7 @@ template <class Variant> struct persistent_kernel {
                 wgmma_wait<1>();
                 have_scores(own.last - 1);
                 const bool grown = soften(own.last - 1, later_block());
-                if (!bias_t::NONE && faded) {
+                if (bias_t::LINE && faded) {
                     wgmma_wait<0>();
                     have_values(work, own.last);
                     clear_weights(weights);
@@ -718,6 +754,7 @@ template <class Variant> struct persistent_kernel {
             more = go_on();
             if (more) {
                 find_blocks();
+                begin_bias();
                 passed += work.last - own.last;
             }
             /* Keys may be ahead of values by all stages but one: with more, warpgroups would wait for each other.

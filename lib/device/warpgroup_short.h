@@ -131,7 +131,7 @@ template <class Variant> struct short_kernel {
         }
         const int32_t head_kv = work.head_q / shape.group;
         struct alibi_line line;
-        if constexpr (!bias_t::NONE) {
+        if constexpr (bias_t::LINE) {
             const int32_t first_q = Tiles::first_query(shared);
 
             line = line_of(bias_t::at(p.base, work.head_q, {mask.seqlen_q - first_q, mask.seqlen_k, 0, 0}, first_q), mask,
@@ -188,7 +188,7 @@ template <class Variant> struct short_kernel {
             change_scores(s, score_t::of(p.base));
             hide_scores<TILE_N>(
                 s, work, [&]() { return mask; }, work.query0, of_block);
-            if constexpr (!bias_t::NONE) {
+            if constexpr (bias_t::LINE) {
                 const enum softened how =
                     soften_block<TILE_N, BELOW, decltype(which)>(rows, s, line, of_block * TILE_N, factor, scale);
 

@@ -225,6 +225,7 @@ const struct glint_variant glint_variants[] = {
     ROW("fwd_bf16_d64_interval__sm80_step_s128_m64n128", FORWARD, BF16, INTERVAL, 64, 64, 128, 0, LENGTHS | RAGGED | PAGES, SM80,
         STEP_TWO),
     ROW("fwd_bf16_d64_tree__sm80_step_s128_m64n64", FORWARD, BF16, TREE, 64, 64, 64, 0, LENGTHS | RAGGED | PAGES, SM80, STEP_TWO),
+    ROW("fwd_bf16_d128_none_tensor__sm90a_m192n80", FORWARD, BF16, TENSOR, 128, 192, 80, 0, LENGTHS | RAGGED, SM90A, MAPS),
     ROW("fwd_f16_d64_causal__sm90a_short_m64n64", FORWARD, F16, CAUSAL, 64, 64, 64, 0, LENGTHS | RAGGED | PAGES, SM90A, MAPS_SHORT),
     ROW("fwd_f32_d64_causal__sm80_m64n64", FORWARD, F32, CAUSAL, 64, 64, 64, 0, LENGTHS | RAGGED | PAGES, SM80, PLAIN),
 };
@@ -487,7 +488,11 @@ static void put_call(const struct glint_gpu_biased_call *biased, bool backward, 
 {
     const struct glint_gpu_call *const c = &biased->base;
     put_view("q", &c->q), put_view("k", &c->k), put_view("v", &c->v), put_view("o", &c->o);
-    put_shape(&c->shape), put_sequences(&c->sequences), put_bias(&c->bias, &biased->tensor);
+    put_shape(&c->shape), put_sequences(&c->sequences);
+    if (given_kernel->map_count > 0) /* behind the maps */
+        put_bias(&c->bias, &((const struct glint_gpu_biased_maps *)(const void *)biased)->tensor);
+    else
+        put_bias(&c->bias, &biased->tensor);
     if (backward && lengths)
         fprintf(given_to, " units %p %u", (void *)c->units.unit, c->units.first);
     else

@@ -65,6 +65,8 @@
     S(tensor_map, 128)                                                                                                  \
     S(glint_gpu_forward_maps, 1088)                                                                                     \
     M(glint_gpu_forward_maps, base, 0) M(glint_gpu_forward_maps, map, 576)                                              \
+    S(glint_gpu_biased_maps, 1088)                                                                                      \
+    M(glint_gpu_biased_maps, base, 0) M(glint_gpu_biased_maps, map, 576) M(glint_gpu_biased_maps, tensor, 960)          \
     S(glint_gpu_backward_maps, 2112)                                                                                    \
     M(glint_gpu_backward_maps, base, 0) M(glint_gpu_backward_maps, map, 576)
 /* clang-format on */

@@ -156,7 +156,7 @@ return {
     old = "1", new = "2", class = "speed", why = "in which order blocks go that have no queries" },
   equivalent("lib/cuda/open.c", "return sm == device_sm || (sm != tegra && device_sm != tegra) ? 2 * sm : 0;", "2", "1", "the order of images stays"),
   equivalent("lib/cuda/open.c", "return sm == device_sm ? 2 * sm + 1 : 0;", "1", "2", "an image of the next compute capability does not run"),
-  equivalent("lib/cuda/launch.c", "if (plan->problem.bias_dtype != 0)",
+  equivalent("lib/cuda/launch.c", "if (plan->problem.bias_dtype != 0) {",
     "plan->problem.bias_dtype != 0", "1", "kernels without a bias do not read it, and what else lies there is filled in later"),
   { file = "lib/cuda/driver.c", line = "char symbol[32];", old = "32", new = "33", class = "speed", why = "room of a table" },
   equivalent("lib/cuda/policy.c", "for (int window = 0; window < 2; window++) {", "<", "<=", "once more with a window"),

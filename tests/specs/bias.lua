@@ -35,19 +35,19 @@ return {
         },
       },
     },
-    sm90a = { -- a tile of each schedule and of each strategy, beside ALiBi alone
+    sm90a = { -- a tile of each schedule and of each strategy, beside a bias alone
       archs = { "90a" },
       passes = { "fwd", "bwd" },
       dtypes = { "bf16" },
       head_dims = { 32, 96, 192 },
       kv_dtypes = { "same" },
-      biases = { "alibi" },
+      biases = { "alibi", "tensor" },
       device_lengths = true,
       device_ragged = true,
       tiles = {
         fwd = {
           { m = 128, n = 48, turns = true, stages = 3 },
-          { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, up_to = 64 },
+          { m = 64, n = 32, schedule = "short", blocks_per_sm = 4, up_to = 64, biases = { "alibi" } },
         },
       },
     },
@@ -71,6 +71,7 @@ return {
     { family = "sm80", pass = "bwd", head_dim = 40, mask = "none", reason = "an interval is enough" },
     { family = "sm90a", softcap = "softcap", mask = { "none", "interval" }, reason = "one mask with a softcap is enough" },
     { family = "sm90a", pass = "fwd", head_dim = { 96, 192 }, reason = "one head dim is enough" },
+    { family = "sm90a", bias = "tensor", mask = "causal", softcap = "none", reason = "one with a softcap is enough" },
     { family = "sm90a", pass = "bwd", head_dim = 32, reason = "it has no backward kernel" },
     { family = "sm90a", pass = "bwd", softcap = "softcap", reason = "no kernels" },
     { family = "sm90a", pass = "bwd", mask = { "causal", "interval" },
