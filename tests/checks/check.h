@@ -183,7 +183,7 @@ bool subject_reads_lengths(struct subject *subject, int64_t page_rows);
 bool subject_caps(const struct subject *subject);
 /* A server's step plans for all sequences at once. */
 bool subject_is_step(const struct subject *subject);
-enum { SHARED_BATCH = 1, SHARED_HEAD = 2, SHARED_QUERY = 4, SHARED_KEY = 8 };
+enum { SHARED_BATCH = 1, SHARED_HEAD = 2, SHARED_QUERY = 4, SHARED_KEY = 8, BIAS_OF_LINES = 16 };
 
 /* Whether its row reads intervals, whether it reads a tree, whether it has ALiBi, and whether it has a bias. */
 bool subject_intervals(const struct subject *subject);

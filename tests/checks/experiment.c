@@ -213,23 +213,25 @@ static int64_t place_of_bias(const struct experiment *e, int64_t pair)
            pair / s->seqlen_k % s->seqlen_q * st->query + pair % s->seqlen_k * st->key;
 }
 
-/* Elements, with gaps between rows, heads and batches, from the first to the last. */
+/* Elements, with gaps between rows, heads and batches, from the first to the last. Gaps of 8 keep rows of whole eights
+ * aligned. */
 static int64_t lay_out_bias(struct experiment *e)
 {
     const struct shape *s = &e->shape;
     struct glint_bias_strides *st = &e->problem.bias;
     const unsigned shared = s->bias_shared;
+    const int64_t gap = shared & BIAS_OF_LINES ? 8 : 3, more = shared & BIAS_OF_LINES ? 0 : 2;
     int64_t next = 1;
     for (int turn = 0; turn < 2; turn++) {
         const bool keys = (turn == 0) != s->bias_turned;
         if (shared & (keys ? SHARED_KEY : SHARED_QUERY))
             continue;
         *(keys ? &st->key : &st->query) = next;
-        next = next * (keys ? s->seqlen_k : s->seqlen_q) + 3;
+        next = next * (keys ? s->seqlen_k : s->seqlen_q) + gap;
     }
     if (!(shared & SHARED_HEAD)) {
         st->head = next;
-        next = next * s->heads_q + 5;
+        next = next * s->heads_q + gap + more;
     }
     if (!(shared & SHARED_BATCH))
         st->batch = next;

@@ -1,5 +1,5 @@
 """The deliberate faults in Hopper's kernels, as in ../mutations.bzl; but `cases` are always there. fwd is a persistent forward kernel with turns and a
-counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; alibi and alibi_short with ALiBi, and one more kernel for ragged sequences, alibi_full without a mask; bwd_alibi, bwd_alibi_full and split_alibi the same backward, as bwd and split below; short one that loads for itself,
+counter, full the same without a mask, window the same with windows, capped the same with a softcap and sinks; alibi and alibi_short with ALiBi, and one more kernel for ragged sequences, alibi_full without a mask; tensor with a bias by a tensor; bwd_alibi, bwd_alibi_full and split_alibi the same backward, as bwd and split below; short one that loads for itself,
 full_short the same without a mask; bwd the fused backward of head_dim 64, split the backward of 192, a warpgroup of which keeps dV and another one
 dK; bwd_window the fused backward of 128 with windows, split_window split with windows; lengths the same as window with one more kernel that reads
 lengths, ragged a causal one with one more for ragged sequences; step a server's step, step_window the same with windows and a softcap; sequences the fused backward of 128 without a mask, with one more kernel for both,
@@ -307,6 +307,22 @@ _ALIBI = [
     _fault("alibi", "alibi_of_queries_in_the_tensor", "the position of a ragged sequence's queries", "(int32_t)offset - first_q", "(int32_t)offset", _ANSWER, _ALIBI_RAGGED),
     _fault("alibi", "alibi_first_query_not_kept", "where a ragged sequence begins, which the tile's slot has", "FIRST_Q ? 1 + rows[0] : 1", "1", _ANSWER, _ALIBI_RAGGED),
     _fault("alibi_short", "alibi_of_the_tensors_queries", "the position of queries, and how many there are, of a short ragged tile", "get_ragged_tile(shared + TILE_AT).first_q", "0", _ANSWER, _ALIBI_RAGGED),
+]
+
+# ---- a bias by a tensor ----------------------------------------------------------------------------------------------
+
+_TENSOR_CASES = ["accuracy/bias_full", "accuracy/bias_lines*"]
+
+_TENSOR = [
+    _fault("tensor", "bias_of_the_key_head", "whose bias it is", "Tiles::number(p.base, work, work.query0), work.head_q,", "Tiles::number(p.base, work, work.query0), work.head_q / p.base.shape.group,", _ANSWER, _TENSOR_CASES),
+    _fault("tensor", "bias_asked_for_too_soon", "a copy begins when the block before has been added", "staged::add(s, p, shared + BIAS_AT);\n                if (of_block > own.first)\n                    request_bias(of_block - 1);", "if (of_block > own.first)\n                    request_bias(of_block - 1);\n                staged::add(s, p, shared + BIAS_AT);", _RACE + _ANSWER, _TENSOR_CASES),
+    _fault("tensor", "bias_not_awaited", "a block is added when it has arrived", "cp_async_wait(0);\n        warp_sync();\n        if (tensor(p).narrow)", "warp_sync();\n        if (tensor(p).narrow)", _RACE, _TENSOR_CASES),
+    _fault("tensor", "bias_of_one_lane", "other lanes have copied what a lane adds", "cp_async_wait(0);\n        warp_sync();\n        if (tensor(p).narrow)", "cp_async_wait(0);\n        if (tensor(p).narrow)", _RACE, _TENSOR_CASES),
+    _fault("tensor", "bias_over_what_is_read", "other lanes have added what a lane copies over", "                s[i + 1] = fmaf(s[i + 1], scale, pair[1]);\n            }\n        }\n        warp_sync();", "                s[i + 1] = fmaf(s[i + 1], scale, pair[1]);\n            }\n        }", _RACE, _TENSOR_CASES),
+    _fault("tensor", "bias_of_the_first_keys", "where a block's keys are", "first + key0 * all.key * bytes", "first", _ANSWER, _TENSOR_CASES),
+    _fault("tensor", "bias_of_one_half", "a thread's two queries", "(uint32_t)(i / 2 % 2 * 8 * (int)ROW + i / 4 * 8)", "(uint32_t)(i / 4 * 8)", _ANSWER, _TENSOR_CASES, count = 2),
+    _fault("tensor", "bias_of_the_tensors_queries", "where a ragged sequence's queries are", "query_of(work) - Tiles::first_query(shared, t));\n                request_bias", "query_of(work));\n                request_bias", _ANY + _ANSWER, ["bias/ragged"]),
+    _fault("tensor", "bias_of_the_first_sequence", "which ragged sequence it is", "number_of_row(p.sequences, p.shape.batch, query0)", "0 * query0", _ANY + _ANSWER, ["bias/ragged"]),
 ]
 
 # Whatever has the lines of steps: fused, without a mask, split.
@@ -769,7 +785,7 @@ _STEP_NARROW = [
     _fault("step_narrow", "narrow_nan_of_keys_lost", "NaN of K", "return !cut || (!RIGHT && is_key);", "return of_v && (!cut || (!RIGHT && is_key));", _ANSWER, ["special/nan_in_K"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _ALIBI + _SHORT + _BACKWARD + _BACKWARD_ALIBI + _SPLIT + _BACKWARD_WINDOW + _BACKWARD_INTERVALS + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _ALIBI + _TENSOR + _SHORT + _BACKWARD + _BACKWARD_ALIBI + _SPLIT + _BACKWARD_WINDOW + _BACKWARD_INTERVALS + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
