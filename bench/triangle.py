@@ -2,7 +2,7 @@
 """Triangle attention on one GPU beside PyTorch's efficient backend, in one process: q, k, v [N, H, N, D] and a bias [1, H, N, N], which all N share.
 
     ./bazelw build --repo_env=GLINT_SPEC=bench/triangle.lua //examples/pytorch:libglint_shared.so
-    GLINT_LIBRARY=.../libglint_shared.so python3 bench/triangle.py [--sizes 256,384,512,768,1024] [--dtypes bf16,f32] [--csv FILE] [--check]
+    GLINT_LIBRARY=.../libglint_shared.so python3 bench/triangle.py [--sizes 256,384,512,768,1024] [--dtypes bf16,f32] [--csv FILE] [--check] [--forward] [--flex]
 
 O = softmax(q k' / sqrt(D) + bias) v; the backward pass makes dq, dk, dv and the bias's gradient. PyTorch takes a bias of q's dtype, so ours has that
 dtype, too; "f32 bias" is ours with a float32 one. Calls are captured in CUDA graphs and replayed in turn, and a number is a median, in microseconds.
@@ -16,6 +16,7 @@ import sys
 
 import graphs
 import torch
+import torch.nn.attention.flex_attention
 import torch.nn.functional as F
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
@@ -30,6 +31,8 @@ args.add_argument("--head-dim", type=int, default=32)
 args.add_argument("--rounds", type=int, default=5)
 args.add_argument("--csv")
 args.add_argument("--check", action="store_true")
+args.add_argument("--forward", action="store_true", help="no backward pass")
+args.add_argument("--flex", action="store_true", help="FlexAttention's forward pass in bf16, too: it takes seconds to compile for each size")
 args = args.parse_args()
 H, D = args.heads, args.head_dim
 
@@ -41,6 +44,14 @@ def ours(bias_dtype):
 def efficient(q, k, v, bias):
     with sdpa_kernel(SDPBackend.EFFICIENT_ATTENTION):
         return F.scaled_dot_product_attention(q, k, v, attn_mask=bias.expand(q.shape[0], -1, -1, -1))
+
+
+flex_attention = torch.compile(torch.nn.attention.flex_attention.flex_attention, dynamic=False) if args.flex else None
+
+
+def flex(q, k, v, bias):
+    table = bias[0]
+    return flex_attention(q, k, v, score_mod=lambda score, b, h, i, j: score + table[h, i, j])
 
 
 def without(q, k, v, bias):
@@ -99,8 +110,13 @@ def main():
                     of = leaves[:3] + ([leaves[3].f32] if "f32" in name else [leaves[3]] if "without" not in name else [])
                     return lambda: torch.autograd.grad(out, of, g, retain_graph=True)
 
-                for what, functions in (("fwd", {name: forward(f) for name, f in implementations.items()}),
-                                        ("bwd", {name: backward(f, name) for name, f in implementations.items()})):
+                forwards = {name: forward(f) for name, f in implementations.items()}
+                if flex_attention and kind == "bf16":
+                    forwards["flex"] = forward(flex)
+                backwards = {} if args.forward else {name: backward(f, name) for name, f in implementations.items()}
+                for what, functions in (("fwd", forwards), ("bwd", backwards)):
+                    if not functions:
+                        continue
                     times = timed(functions)
                     shown = "; ".join(f"{name} {us:.0f}" for name, us in times.items())
                     print(f"n{n} {kind} {what}: us: {shown}; efficient over glint {times['efficient'] / times['glint']:.2f}", flush=True)
