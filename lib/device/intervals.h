@@ -110,16 +110,22 @@ GLINT_DEVICE void join_lanes(struct key_range &keys)
         keys = {min(keys.first, of_lane(keys.first, lanes)), max(keys.end, of_lane(keys.end, lanes))};
 }
 
-/* Joins the bounds of all lanes, and leaves the result in each lane. */
-GLINT_DEVICE void join_lanes(struct key_bounds &bounds)
+/* Joins the bounds of lanes of a warp, whose numbers differ by `from` and its doubles below `to` alone, and leaves the
+ * result in each of them. */
+template <uint32_t from, uint32_t to> GLINT_DEVICE void join_lanes(struct key_bounds &bounds)
 {
 #pragma unroll
-    for (uint32_t lanes = 1; lanes < 32; lanes *= 2) {
+    for (uint32_t lanes = from; lanes < to; lanes *= 2) {
         bounds.all.first = min(bounds.all.first, of_lane(bounds.all.first, lanes));
         bounds.all.end = max(bounds.all.end, of_lane(bounds.all.end, lanes));
         bounds.late = max(bounds.late, of_lane(bounds.late, lanes));
         bounds.early = min(bounds.early, of_lane(bounds.early, lanes));
     }
+}
+
+GLINT_DEVICE void join_lanes(struct key_bounds &bounds)
+{
+    join_lanes<1, 32>(bounds);
 }
 
 /* Whether some query may see one of the keys from key0 to key0 + keys - 1; whether each sees all of them. */

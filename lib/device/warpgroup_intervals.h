@@ -36,18 +36,17 @@ template <int TILE_N, int WARPGROUPS> struct interval_slot {
         blocks.hidden_from = (int32_t)v[3];
     }
 
-    /* The place of the blocks of the warpgroup of a lane's number. */
-    GLINT_DEVICE uint32_t of_warpgroup(uint32_t slot)
-    {
-        return slot + OWN_AT + 16 * lane_index();
-    }
-
     /* Fills a slot that has the tile's band and place. A tile, and a warpgroup, that sees no key has one block, which
-     * hides all. The sequence's bounds, as the call gives them, come to where the ranges are made, all at once. By a
-     * warp, which reads its slot again and again, as it has few registers. */
+     * hides all. By a warp, some lanes of which have the queries of a warpgroup, so that all joins are one. The
+     * sequence's bounds, as the call gives them, come to where the ranges are made, all at once. */
     GLINT_DEVICE void put(uint32_t slot, const int32_t *begin, const int32_t *end)
     {
+        enum : uint32_t { LANES = WARPGROUPS > 2 ? 8 : WARPGROUPS > 1 ? 16 : 32 };
         const uint32_t ranges = slot + RANGES_AT;
+        auto lane = [&]() { return thread_index_anew() % 32; };
+        auto first_row = [&]() { return lane() / LANES * 64 + lane() % LANES; };
+        auto is_own = [&](uint32_t row) { return row < 64 * WARPGROUPS; };
+        auto next_row = [&](uint32_t row) { return row % 64 + LANES < 64 ? row + LANES : 64 * WARPGROUPS; };
         auto query_of = [&](uint32_t row) { return (int32_t)(ld_shared_u32(slot + 16) + row); };
 
         {
@@ -56,7 +55,7 @@ template <int TILE_N, int WARPGROUPS> struct interval_slot {
             begin += query_of(0);
             end += query_of(0);
 #pragma unroll 1
-            for (uint32_t row = lane_index(); row < 64 * WARPGROUPS; row += 32) {
+            for (uint32_t row = first_row(); is_own(row); row = next_row(row)) {
                 const bool inside = (int32_t)row < rows;
 
                 cp_async_4(ranges + row * RANGE_BYTES, begin + (inside ? row : 0), inside);
@@ -65,44 +64,29 @@ template <int TILE_N, int WARPGROUPS> struct interval_slot {
         }
         cp_async_commit();
         cp_async_wait(0);
-#pragma unroll 1 /* registers */
-        for (uint32_t w = 0; w < WARPGROUPS; ++w) {
-            struct key_bounds own = bounds_of_none(get_sequence(slot).seqlen_k);
-
-#pragma unroll 1
-            for (uint32_t row = 64 * w + lane_index(); row < 64 * (w + 1); row += 32) {
-                const struct sequence sequence = get_sequence(slot);
-                const int32_t query = query_of(row);
-                const struct key_range keys =
-                    cut_to_band(mask_of<window_mask>(sequence), query, range_at(ranges + row * RANGE_BYTES));
-
-                put_range(ranges + row * RANGE_BYTES, keys);
-                if (query < sequence.seqlen_q)
-                    add_query(own, keys);
-            }
-            join_lanes(own);
-            if (lane_index() == w) {
-                put_range(of_warpgroup(slot), own.all);
-                put_range(of_warpgroup(slot) + 8, {own.late, own.early});
-            }
-        }
         struct key_bounds own = bounds_of_none(get_sequence(slot).seqlen_k);
-        if (lane_index() < WARPGROUPS) {
-            const struct key_range whole = range_at(of_warpgroup(slot) + 8);
+#pragma unroll 1 /* registers, for which the slot is read again and again, too */
+        for (uint32_t row = first_row(); is_own(row); row = next_row(row)) {
+            const struct sequence sequence = get_sequence(slot);
+            const int32_t query = query_of(row);
+            const struct key_range keys = cut_to_band(mask_of<window_mask>(sequence), query, range_at(ranges + row * RANGE_BYTES));
 
-            own = {range_at(of_warpgroup(slot)), whole.first, whole.end};
+            put_range(ranges + row * RANGE_BYTES, keys);
+            if (query < sequence.seqlen_q)
+                add_query(own, keys);
         }
+        join_lanes<1, LANES>(own);
         blocks_t blocks = blocks_of<TILE_N>(own);
-        join_lanes(own);
+        join_lanes<LANES, 32>(own);
         blocks_t tile = blocks_of<TILE_N>(own);
 
         tile.last = max(0, tile.last);
         tile.first = min(tile.last, tile.first);
         if (blocks.last < 0)
             blocks.first = blocks.last = tile.first;
-        if (lane_index() < WARPGROUPS)
-            put_blocks(of_warpgroup(slot), blocks);
-        if (lane_index() == 0)
+        if (lane() % LANES == 0 && is_own(first_row()))
+            put_blocks(slot + OWN_AT + lane() / LANES * 16, blocks);
+        if (lane() == 0)
             put_blocks(slot + BLOCKS_AT, tile);
     }
 
