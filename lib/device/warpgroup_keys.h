@@ -474,7 +474,8 @@ template <class Variant> struct key_kernel {
 
     /* Where queries have intervals, the steps of a block of keys take as long to find as several steps do. So one
      * warp finds them, and looks at K, while a thread of another one loads, which wants the next block AHEAD steps
-     * before the last one. The count for that stands where other kernels have their queue. */
+     * before the last one. Of few steps it wants it with the last one: a block that waits for its turn at work keeps
+     * others waiting for their turn at dQ. The count for that stands where other kernels have their queue. */
     enum { AHEAD = 4, WANTED = QUEUE_AT };
     template <class Blocks> GLINT_DEVICE void find_blocks(const struct glint_gpu_backward_maps &p, uint32_t shared)
     {
@@ -502,7 +503,7 @@ template <class Variant> struct key_kernel {
 
 #pragma unroll 1
             for (int32_t left = work.steps; left > 0; --left) {
-                if (left == min(work.steps, AHEAD + 1))
+                if (left == (work.steps < 4 * AHEAD ? 1 : AHEAD + 1))
                     mbarrier_arrive(shared + WANTED);
                 load_step<do_ring, query_tile>(&p.map[MAP_DOUT], p.base.delta + row_of_step<TILE_M>(p.base, work, walk), DELTA_AT,
                                                walk, work, shared, queries);
