@@ -183,7 +183,8 @@ $ end
         }
 $ if bias_tensor then
         if (dbias->sums)
-            glint_dbias_add(dbias->sums + block * PITCH_M + lane, dbias->pitch, m->ds_t + lane, PITCH_M, vecs, ${first_row}, ${last_row});
+            glint_dbias_add(dbias->sums + block * PITCH_M + lane, dbias->pitch, m->ds_t + lane, PITCH_M,
+                            glint_clamp(queries - lane, 0, vecs * GLINT_CPU_LANES), ${first_row}, ${last_row});
 $ end
 $ if bias_tensor and capped then
         for (int64_t r = ${first_row}; softcap != 0.0f && r < ${last_row}; r++)

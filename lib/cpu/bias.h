@@ -115,13 +115,21 @@ struct glint_dbias {
     ptrdiff_t pitch;
 };
 
-/* sums[keys][pitch] += ds[keys][ds_pitch], `count` vectors of them. */
-GLINT_INLINE void glint_dbias_add(float *sums, ptrdiff_t pitch, const float *ds, ptrdiff_t ds_pitch, int64_t count, int64_t from,
+/* sums[keys][pitch] += ds[keys][ds_pitch], of the first `lanes` lanes of the keys [from, to). What lanes beyond them hold
+ * is no pair's: K and V of a key that no query of theirs sees may have made it NaN. */
+GLINT_INLINE void glint_dbias_add(float *sums, ptrdiff_t pitch, const float *ds, ptrdiff_t ds_pitch, int64_t lanes, int64_t from,
                                   int64_t to)
 {
-    for (int64_t r = from; r < to; r++)
-        for (int64_t x = 0; x < count * GLINT_CPU_LANES; x += GLINT_CPU_LANES)
+    const int64_t whole = lanes / GLINT_CPU_LANES * GLINT_CPU_LANES;
+    const glint_veci rest = glint_lane_index() < (int32_t)(lanes - whole);
+    for (int64_t r = from; r < to; r++) {
+        for (int64_t x = 0; x < whole; x += GLINT_CPU_LANES)
             glint_store(sums + r * pitch + x, glint_load(sums + r * pitch + x) + glint_load(ds + r * ds_pitch + x));
+        if (lanes > whole) {
+            const glint_vec last = (glint_vec)(rest & (glint_veci)glint_load(ds + r * ds_pitch + whole));
+            glint_store(sums + r * pitch + whole, glint_load(sums + r * pitch + whole) + last);
+        }
+    }
 }
 
 /* An element of dBias, rounded once. */

@@ -1,5 +1,6 @@
 /* The rules of glint.h about a bias and its gradient in a plan and in a call: each argument wrong by itself is refused
- * with its status and a sentence that names it, and nothing is written. */
+ * with its status and a sentence that names it, and nothing is written. And of dBias beyond a length. */
+#include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -150,15 +151,64 @@ static void calls(const struct glint_context *context)
     call_says(&forward, GLINT_FORWARD, &t, GLINT_OK, "would run");
 }
 
+/* A sequence of 2 queries where there is room for 5, and a NaN among its keys: of dBias the rows beyond the 2, which have no
+ * pair in it, are 0, or where sequences share the bias finite. */
+static void beyond_a_length(const struct glint_context *context, bool shared)
+{
+    static const int32_t queries[BATCH] = {2, QUERIES}, keys[BATCH] = {KEYS, KEYS};
+    struct glint_problem p = problem();
+    p.lengths = GLINT_LENGTHS_DEVICE;
+    if (shared)
+        p.bias.batch = 0;
+    struct glint_plan plan = {.struct_size = sizeof plan};
+    EXPECT(glint_plan(context, &p, GLINT_BACKWARD, &plan) == GLINT_OK, "no plan");
+    if (plan.workspace_bytes == 0 || plan.workspace_bytes > ROOM)
+        return;
+    memset(memory, 0, sizeof memory);
+    float *tensors[11];
+    for (int i = 0; i < 11; i++)
+        tensors[i] = (float *)(void *)(memory + i * ROOM);
+    for (int head = 0; head < HEADS; head++)
+        for (int d = 0; d < DIM; d++)
+            tensors[1][(head * KEYS + 3) * DIM + d] = NAN;
+    const struct glint_tensors t = {.struct_size = sizeof t,
+                                    .q = tensors[0],
+                                    .k = tensors[1],
+                                    .v = tensors[2],
+                                    .dout = tensors[3],
+                                    .bias = tensors[4],
+                                    .o = tensors[5],
+                                    .dq = tensors[6],
+                                    .dk = tensors[7],
+                                    .dv = tensors[8],
+                                    .dbias = tensors[9],
+                                    .lse = tensors[10],
+                                    .seqlens_q = queries,
+                                    .seqlens_k = keys};
+    EXPECT(glint_backward(&plan, &t, memory + 15 * ROOM, plan.workspace_bytes, NULL) == GLINT_OK, "it does not run");
+    for (int head = 0; head < HEADS; head++)
+        for (int i = 2 * KEYS; i < QUERIES * KEYS; i++) {
+            const float x = tensors[9][head * QUERIES * KEYS + i];
+            EXPECT(shared ? isfinite(x) : x == 0.0f, "dBias of head %d, query %d, key %d is %g", head, i / KEYS, i % KEYS,
+                   (double)x);
+        }
+}
+
 int main(void)
 {
+    const uint32_t isas[] = {GLINT_ISA_X86_64, GLINT_ISA_X86_64_V3, GLINT_ISA_ANY};
     struct glint_options options = GLINT_OPTIONS_INIT;
     options.device = GLINT_DEVICE_CPU;
     struct glint_context *context;
     const size_t bytes = (glint_context_size() + 63) / 64 * 64;
     void *const storage = aligned_alloc(64, bytes);
-    if (storage == NULL || glint_context_init(storage, bytes, &options, &context) != GLINT_OK)
-        return 1;
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
+        options.max_isa = isas[i];
+        if (storage == NULL || glint_context_init(storage, bytes, &options, &context) != GLINT_OK)
+            return 1;
+        beyond_a_length(context, false);
+        beyond_a_length(context, true);
+    }
     plans(context);
     calls(context);
     free(storage);
