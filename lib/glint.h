@@ -575,8 +575,9 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *
  *  - All heads of a query share its interval.
  *  - A key that an interval hides is never multiplied in, as one that a mask hides.
- *  - Intervals that say what a mask says give the bits of that mask on the same instruction set. Windows are an
- *    exception in rows for a server's step: there intervals give other bits than a window.
+ *  - Intervals that say what a mask says give the bits of that mask on the same instruction set, and on a GPU where
+ *    both rows are of one family and their tiles have as many keys. Windows are an exception in rows for a server's
+ *    step: there intervals give other bits than a window.
  *  - glint_plan_cost counts what the mask leaves.
  *  - Rows of the table with GLINT_FEATURE_INTERVALS take them, which the spec lists as the mask "interval": on the CPU,
  *    but for AMX and AVX-512 BF16, in the family sm80, and forward in sm90a. */
