@@ -202,7 +202,7 @@ function sm80.complete(record)
   record.device_ragged = (takes_lengths or record.pass == "dec") and record.device_ragged or false
   local finds_pages = record.pass == "dec" or (record.pass == "fwd" and record.device_lengths)
   record.device_pages = finds_pages and record.device_pages or false
-  record.max_logit = record.pass ~= "bwd" and not is_step(record) and record.max_logit or false
+  record.max_logit = record.pass ~= "bwd" and record.max_logit or false
   if is_step(record) then
     step.complete(record, backward.page_chunks)
   elseif record.pass == "fwd" then
@@ -222,7 +222,8 @@ function sm80.complete(record)
   record.kept_at = backward.behind(record.smem_bytes)
   record.alignment_bytes = 16
   record.reads_lengths = record.pass == "dec"
-  record.call_type = record.bias_tensor and "glint_gpu_biased_call" or "glint_gpu_call" -- of forward and backward kernels
+  local calls = is_step(record) and { "glint_gpu_step", "glint_gpu_biased_step" } or { "glint_gpu_call", "glint_gpu_biased_call" }
+  record.call_type = calls[record.bias_tensor and 2 or 1] -- of forward and backward kernels
   record.call_of = record.bias_tensor and "p.base" or "p"
   record.kernels = gpu.kernels(record)
   record.launches = launches(record)

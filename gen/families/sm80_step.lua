@@ -32,7 +32,8 @@ end
 --- The tile for `key`, of any head dim, or nil.
 function step.tile(key)
   local tile = tile_of(key.head_dim)
-  local goes = tile and key.pass == "fwd" and key.dtype ~= "f32" and not axes.field(key, "bias", "biased") and
+  if tile and axes.field(key, "bias", "biased") and (key.head_dim > 128 or key.kv_dtype ~= "same") then return nil end
+  local goes = tile and key.pass == "fwd" and key.dtype ~= "f32" and
     (key.kv_dtype == "same" or key.dtype == "bf16" and key.head_dim % ROWS == 0)
   if not goes then return nil end
   return { step = true, m = ROWS * WARPS, n = tile.n, warps = WARPS, archs = archs_of(tile, key.kv_dtype) }
@@ -72,11 +73,14 @@ function step.check(record, report)
     local own = field == "d_split" and 1 or field == "padded_dim" and (record.head_dim + ROWS - 1) // ROWS * ROWS or nil
     if record[field] ~= own then report(field, "a step has none of its own", "leave it out") end
   end
-  if record.biased then report("biases", "a step adds nothing to scores", 'biases = { "none" }') end
   if record.dtype == "f32" then report("m", "a step's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.narrow and record.dtype == "f16" then report("m", "weights times scales of V may leave the range of f16", 'dtypes = { "bf16" }') end
   if record.narrow and record.head_dim % ROWS ~= 0 then
     report("head_dim", ("copies of 8 bits are of 16 numbers, and a row has %d"):format(record.head_dim), "a multiple of 16")
+  end
+  if record.narrow and record.biased then report("biases", "a step over 8 bits adds nothing to scores", 'biases = { "none" }') end
+  if record.biased and record.head_dim > 128 then
+    report("biases", ("a step adds nothing to scores at head_dim %d"):format(record.head_dim), "head_dims up to 128")
   end
   if record.warps ~= WARPS or record.m ~= ROWS * WARPS then
     report("m", "four warps have 16 rows each", "m = 64, warps = 4")

@@ -91,7 +91,8 @@ function sm90a.more(config, key)
   local data = require("gen.tiles.sm90a")
   local measured = key.kv_dtype == "same" and data.step or data.narrow_step
   local tile = config.step and key.pass == "fwd" and not sm90a.lacks(key) and
-    step.goes(key.head_dim, axes.field(key, "mask", "intervals")) and not axes.field(key, "bias", "biased") and measured[key.head_dim]
+    step.goes(key.head_dim, axes.field(key, "mask", "intervals")) and
+    (not axes.field(key, "bias", "biased") or step.adds(key)) and measured[key.head_dim]
   if not tile then return {} end
   local timed = type(tile.measured) == "string" and { ["90a"] = tile.measured } or {}
   return { { tile = tiles.bare(tile), origin = { kind = "measured", head_dim = key.head_dim, timed = timed, why = tile.why } } }
@@ -272,7 +273,6 @@ function sm90a.check(record, report)
   for _, field in ipairs({ "strategy", "part_heads" }) do
     if record[field] ~= nil then report(field, "is the backward's", "leave it out") end
   end
-  if record.schedule == "step" and record.biased then report("schedule", "a step adds nothing to scores", "leave it out") end
   if record.schedule == "step" then return step.check(record, report, architectures.get(record.archs[1]).block_kib) end
   if record.narrow then report("schedule", "only a step reads K and V of 8 bits", 'schedule = "step"') end
   if record.tree_bits then report("schedule", "only a step reads a tree", 'schedule = "step"') end

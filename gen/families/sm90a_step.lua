@@ -19,6 +19,9 @@ local KEPT_BYTES = 2 * 16 * 256 -- of rows, where O of the spans before is in th
 --- Whether a head dim has kernels; beyond 128 those with intervals would spill registers.
 function step.goes(head_dim, intervals) return KEYS[head_dim] ~= nil and (not intervals or head_dim <= 128) end
 
+--- Whether a step adds the bias of `key`, which has one, to its scores.
+function step.adds(key) return key.bias == "alibi" and key.head_dim <= 128 and key.kv_dtype == "same" and key.mask ~= "tree" end
+
 function step.how(record) return shared.how("sm90a", record) end
 
 local function parts_of(record)
@@ -80,6 +83,9 @@ function step.check(record, report, block_kib)
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
   if record.narrow and record.dtype == "f16" then report("m", "weights times scales of V may leave the range of f16", 'dtypes = { "bf16" }') end
   if record.narrow and record.stages < 3 then report("stages", "a tile of K, one of V and the next one are in shared memory", "3 or 4") end
+  if record.bias_tensor or record.biased and (record.narrow or record.head_dim > 128) then
+    report("schedule", "a step adds ALiBi alone, up to head_dim 128 and not over 8 bits", "leave it out")
+  end
   local keys = KEYS[record.head_dim]
   if not keys then
     report("m", ("a step has no kernel for head_dim %d"):format(record.head_dim), "64, 80, 96, 128 or 256")

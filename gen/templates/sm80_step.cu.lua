@@ -7,6 +7,8 @@ struct variant {
     typedef decode::${kv_dtype} stored; /* elements of K and V */
     typedef ${band} mask;
     typedef struct ${score} score;
+    typedef ${bias_type} bias;
+    static constexpr bool LOGIT = ${tostring(max_logit)}; /* writes the largest logits, if asked */
     enum {
         HEAD_DIM = ${head_dim},
         TILE_N = ${tile_n}, /* keys of a tile */
@@ -26,9 +28,9 @@ GLINT_KERNEL(PLAN_THREADS, 1) ${symbol}_plan(GLINT_PARAMS(struct glint_gpu_step)
     step::plan(p);
 }
 
-GLINT_KERNEL(step::THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct glint_gpu_step) p)
+GLINT_KERNEL(step::THREADS, ${blocks_per_sm}) ${symbol}(GLINT_PARAMS(struct ${call_type}) p)
 {
-    step::run(p);
+    step::run(${call_of});
 }
 
 GLINT_KERNEL(128, 4) ${symbol}_merge(GLINT_PARAMS(struct glint_gpu_step) p)

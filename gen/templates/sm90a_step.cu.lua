@@ -6,6 +6,7 @@ struct variant {
     typedef ${dtype} element;
     typedef ${band} mask;
     typedef ${score} score;
+    typedef ${bias_type} bias;
     typedef decode::${kv_dtype} stored; /* elements of K and V */
     enum {
         HEAD_DIM = ${head_dim},

@@ -462,7 +462,7 @@ union parameters {
     struct glint_gpu_backward_maps call;
     struct glint_gpu_biased_call biased;
     struct glint_gpu_biased_maps biased_maps;
-    struct glint_gpu_step step;
+    struct glint_gpu_biased_step step;
     struct glint_decode_params decode;
 };
 
@@ -478,6 +478,12 @@ static void fill(const struct glint_variant *variant, const struct glint_plan *p
     fill_forward(&parameters->call.base, &plan->problem, own, tensors, workspace);
     if (variant->pass == GLINT_BACKWARD)
         add_backward(&parameters->call.base, &plan->problem, own, tensors, workspace);
+    if (kernel->strategy == GLINT_GPU_STEP) {
+        glint_step_fill(&plan->problem, &own->step, workspace, &parameters->step.base);
+        parameters->step.base.scales = glint_cuda_scales_of(&plan->problem, tensors);
+        parameters->step.tensor = glint_cuda_tensor_of(&plan->problem, tensors);
+        return;
+    }
     if (plan->problem.bias_dtype != 0) {
         const struct glint_gpu_bias_tensor tensor = glint_cuda_tensor_of(&plan->problem, tensors);
         if (kernel->map_count > 0)
@@ -490,10 +496,6 @@ static void fill(const struct glint_variant *variant, const struct glint_plan *p
         tensor->tiles = own->backward.bias_tiles;
         tensor->parts = own->backward.bias_parts;
         tensor->sums = glint_cuda_array(workspace, own->backward.at, GLINT_GPU_BIAS_SUM);
-    }
-    if (kernel->strategy == GLINT_GPU_STEP) {
-        glint_step_fill(&plan->problem, &own->step, workspace, &parameters->step);
-        parameters->step.scales = glint_cuda_scales_of(&plan->problem, tensors);
     }
 }
 

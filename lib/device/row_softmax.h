@@ -26,6 +26,16 @@ template <int keys> GLINT_DEVICE void hide_after(float (&s)[keys / 2], const int
         s[i] = i / 4 * 8 + i % 2 > last[i / 2 % 2] ? -GLINT_INFINITY : s[i];
 }
 
+/* The greatest score of either query that this lane holds. */
+template <int keys> GLINT_DEVICE void find_maxima(float (&maxima)[2], const float (&s)[keys / 2])
+{
+    maxima[0] = s[0];
+    maxima[1] = s[2];
+#pragma unroll
+    for (int i = 0; i < keys / 2; ++i)
+        maxima[i / 2 % 2] = fmaxf(maxima[i / 2 % 2], s[i]);
+}
+
 /* Exponents are relative to a maximum that follows the true one only when that has grown by more than 2^12. A query's
  * greatest weight is then 2^-BELOW again, and is never beyond 2^(12 - BELOW). O and the sums carry the same factor, so
  * the result is the same, and most blocks need no rescaling; a quad's lanes need not even know each other's maxima.
@@ -39,12 +49,10 @@ template <int keys> GLINT_DEVICE void hide_after(float (&s)[keys / 2], const int
 template <int keys, int below>
 GLINT_DEVICE bool follow_maxima(struct softmax_rows &rows, float (&s)[keys / 2], float (&shift)[2], float (&factor)[2], float scale)
 {
-    float maxima[2] = {s[0], s[2]};
+    float maxima[2];
     bool wanted = false;
 
-#pragma unroll
-    for (int i = 0; i < keys / 2; ++i)
-        maxima[i / 2 % 2] = fmaxf(maxima[i / 2 % 2], s[i]);
+    find_maxima<keys>(maxima, s);
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
         shift[half] = fmaf(-rows.max[half], scale, (float)-below);

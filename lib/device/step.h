@@ -16,6 +16,7 @@
 #ifndef GLINT_DEVICE_STEP_H
 #define GLINT_DEVICE_STEP_H
 
+#include "lib/device/bias.h"
 #include "lib/device/decode/narrow.h"
 #include "lib/device/keys.h"
 #include "lib/device/ragged.h"
@@ -83,11 +84,10 @@ template <int HEAD_DIM_, int TILE_N_, int FIRST_SPAN, class Band_, int BLOCKS_ =
     typedef struct spans_of<FIRST_SPAN, Band> spans;
 };
 
-/* What a score is multiplied by to be an exponent of 2; a negative scale goes into Q. It is not 0, so that hidden
- * scores stay -inf. */
-GLINT_DEVICE float scale_of(const struct glint_gpu_step &p)
+/* What a score is multiplied by to be an exponent of 2; a negative scale goes into Q. */
+template <class Bias> GLINT_DEVICE float scale_of(const struct glint_gpu_step &p)
 {
-    return fmaxf(fabsf(p.base.shape.scale_log2), 1e-37f);
+    return exponent_scale<Bias>(p.base.shape);
 }
 
 /* ---- folding ------------------------------------------------------------------------------------------------- */
@@ -314,14 +314,14 @@ GLINT_DEVICE void read_slot(float *slot, int32_t slot_rows, int32_t block, float
 /* ---- results ------------------------------------------------------------------------------------------------- */
 
 /* What O of a row is multiplied by, and its LSE. `sees`: whether it sees a key. */
-template <int below>
+template <class Bias, int below>
 GLINT_DEVICE void finish_row(float &inverse, float &lse, const struct span_row &row, const struct glint_gpu_call &t, int32_t head_q,
                              bool sees)
 {
     inverse = inverse_of(row.sum, [&]() { return sees; });
-    lse = log_sum<below>(row.max, row.sum, t.shape.softmax_scale);
+    lse = log_sum<below>(row.max, row.sum, natural_scale<Bias>(t.shape));
     if (t.sinks)
-        add_sink<below>(inverse, lse, row.max, row.sum, t.shape.softmax_scale, ld_global_f32(t.sinks + head_q));
+        add_sink<below>(inverse, lse, row.max, row.sum, natural_scale<Bias>(t.shape), ld_global_f32(t.sinks + head_q));
 }
 
 /* Two numbers of O. A sum of -0 becomes 0, as a fold makes it: so it does not matter whether there was one. */

@@ -24,4 +24,10 @@ struct glint_gpu_step {
     struct glint_decode_scales scales; /* of K and V of 8 bits */
 };
 
+/* Of a step whose rows have a bias by a tensor. */
+struct glint_gpu_biased_step {
+    struct glint_gpu_step base;
+    struct glint_gpu_bias_tensor tensor;
+};
+
 #endif

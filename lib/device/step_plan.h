@@ -617,13 +617,14 @@ GLINT_DEVICE struct key_place place_of_copy(const struct glint_gpu_step &p, uint
 /* ---- folding the slots --------------------------------------------------------------------------------------- */
 
 /* The last kernel: a block of four warps folds 32 columns of 16 rows at a time, a warp 8 of them. */
-template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(const struct glint_gpu_step &p, float scale)
+template <class Element, class Bias, class Order, int below> GLINT_DEVICE void merge_slots(const struct glint_gpu_step &p)
 {
     enum {
         HEAD_DIM = Order::HEAD_DIM,
         COLUMNS = (HEAD_DIM + 31) / 32,
         DEEP = 8, /* slots whose loads are on their way together */
     };
+    const float scale = scale_of<Bias>(p);
     const int32_t merges = int_at((const int32_t *)p.plan, PLAN_MERGES);
 
 #pragma unroll 1
@@ -699,7 +700,7 @@ template <class Element, class Order, int below> GLINT_DEVICE void merge_slots(c
 
             if (!row.exists)
                 continue;
-            finish_row<below>(inverse, lse, total[half], p.base, head_q, some[half]);
+            finish_row<Bias, below>(inverse, lse, total[half], p.base, head_q, some[half]);
             char *to = view_row(&p.base.o, batch, head_q, s.at.first_q + row.query, 2) + 16 * column + 4 * (lane_index() % 4);
             st_global_u32(to, finish_pair<Element>(o[2 * half], o[2 * half + 1], inverse));
             if (column == 0 && lane_index() % 4 == 0)

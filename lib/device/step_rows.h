@@ -13,6 +13,7 @@
 
 #include "lib/device/fragment.h"
 #include "lib/device/score.h"
+#include "lib/device/step_bias.h"
 #include "lib/device/step_plan.h"
 #include "lib/device/step_scales.h"
 #include "lib/device/values.h"
@@ -22,6 +23,8 @@ template <class Variant> struct step_rows {
     typedef typename Variant::stored stored; /* elements of K and V in memory */
     typedef typename Variant::mask mask_t;
     typedef typename Variant::score score_t;
+    typedef typename Variant::bias bias_t;
+    typedef typename logit_of<Variant::LOGIT>::type largest_t;
     enum {
         HEAD_DIM = Variant::HEAD_DIM,
         TILE_N = Variant::TILE_N, /* keys of a tile */
@@ -54,7 +57,8 @@ template <class Variant> struct step_rows {
         HAS_SPECIAL = !stored::WIDENED || stored::HAS_NAN, /* V may have NaN */
         KEPT = Variant::Q_KEPT,                            /* steps along head_dim whose fragments of Q are kept */
     };
-    static_assert(!stored::WIDENED || (TILE_N <= THREADS && HEAD_DIM % 16 == 0), "a thread has a key's scales; whole chunks of 8 bits");
+    static_assert(!stored::WIDENED || (TILE_N <= THREADS && HEAD_DIM % 16 == 0),
+                  "a thread has a key's scales; whole chunks of 8 bits");
     typedef float scores_t[TILE_N / 2];
     typedef float output_t[q_tile::DIM / 2];
 
@@ -227,7 +231,7 @@ template <class Variant> struct step_rows {
 
     GLINT_DEVICE void attend(const struct glint_gpu_step &p, uint32_t shared)
     {
-        const float scale = scale_of(p);
+        const float scale = scale_of<bias_t>(p);
         const uint32_t unit = shared + UNIT_AT, warp = warp_index(), lane = lane_index();
         const int32_t keys_kept = LEAN ? 0 : unit_word(unit, UNIT_KEYS),
                       head_kept = LEAN ? 0 : unit_word(unit, UNIT_HEAD) / p.parts;
@@ -284,6 +288,16 @@ template <class Variant> struct step_rows {
         struct softmax_rows rows;
         scores_t s;
         output_t o;
+        largest_t largest;
+
+        /* Its number of the sequence, and so of each head's line, is the call's. */
+        auto tile_of_bias = [&]() {
+            return biased_tile{{unit_word(unit, UNIT_QUERIES), keys_of_unit(), 0, unit_word(unit, UNIT_RIGHT)},
+                               unit_word(unit, UNIT_BATCH),
+                               unit_word(unit, UNIT_HEAD),
+                               first_query()};
+        };
+        const auto bias = bias_of_rows(bias_t{}, p, tile_of_bias(), 16 * block + (int32_t)lane / 4, 16 * block);
 
         auto clear_o = [&]() {
 #pragma unroll
@@ -303,6 +317,7 @@ template <class Variant> struct step_rows {
             if constexpr (stored::WIDENED)
                 scales::scale_scores(shared + SCALES_AT, s);
             change_scores(s, score_t::of(p.base));
+            add_to_rows<TILE_N>(s, bias, p.base.shape, from, (tile + 1) * TILE_N);
             if (is_after(tile)) {
                 const int32_t from_first[2] = {last_of(0) - from, last_of(1) - from};
 
@@ -319,6 +334,7 @@ template <class Variant> struct step_rows {
                     for (int half = 0; half < 2; ++half)
                         hide_slots(fragments_of(s)[0], half, mask(), query_of(half), from - first_slot(mask()), -GLINT_INFINITY);
                 }
+            follow_largest<TILE_N>(largest, s);
             if (follow_maxima<TILE_N, BELOW>(rows, s, shift, factor, scale))
                 rescale<q_tile::DIM>(o, factor);
             make_weights<TILE_N>(rows, s, shift, scale);
@@ -383,6 +399,7 @@ template <class Variant> struct step_rows {
 
         clear_o();
         softmax_begin(rows);
+        begin_largest(largest);
         if constexpr (INTERVALS) {
             take_rows();
             if (!folds() && works) /* slots of the spans that no row sees */
@@ -468,6 +485,8 @@ template <class Variant> struct step_rows {
         if (!works)
             return;
         take_rows();
+        raise_largest(p, largest, unit_word(unit, UNIT_HEAD), 16 * block + (int32_t)lane / 4, first_query(),
+                      unit_word(unit, UNIT_QUERIES), natural_scale<bias_t>(p.base.shape));
 
         int32_t span = begin < end ? order::spans::of(p, end - 1) : first_span(); /* the last one */
         /* Of the tiles from a span's first one to the next span's. */
@@ -520,7 +539,7 @@ template <class Variant> struct step_rows {
 
             if (!row.exists)
                 continue;
-            finish_row<BELOW>(inverse, lse, own[half], p.base, head_q, sees_some(mask(), row.query));
+            finish_row<bias_t, BELOW>(inverse, lse, own[half], p.base, head_q, sees_some(mask(), row.query));
             if (lane % 4 == 0)
                 st_global_f32(lse_of_row(p, batch, head_q, first_q + row.query), lse);
             char *const to = view_row(&p.base.o, batch, head_q, first_q + row.query, element::BYTES) + 4 * (lane % 4);
@@ -595,7 +614,7 @@ template <class Variant> struct step_rows {
     {
         admit_successors();
         await_predecessors();
-        merge_slots<element, order, BELOW>(p, scale_of(p));
+        merge_slots<element, bias_t, order, BELOW>(p);
     }
 };
 

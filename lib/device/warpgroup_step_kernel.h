@@ -11,6 +11,7 @@
 #ifndef GLINT_DEVICE_WARPGROUP_STEP_KERNEL_H
 #define GLINT_DEVICE_WARPGROUP_STEP_KERNEL_H
 
+#include "lib/device/step_bias.h"
 #include "lib/device/warpgroup_step_narrow.h"
 
 template <class Variant> struct step_kernel {
@@ -18,6 +19,7 @@ template <class Variant> struct step_kernel {
     typedef typename tiles::element element;
     typedef typename tiles::mask_t mask_t;
     typedef typename tiles::score_t score_t;
+    typedef typename Variant::bias bias_t;
     typedef typename tiles::order order;
     typedef typename tiles::query_tile query_tile;
     typedef typename tiles::key_tile key_tile;
@@ -42,7 +44,7 @@ template <class Variant> struct step_kernel {
 
     GLINT_DEVICE void attend(const struct glint_gpu_step &p, uint32_t shared, uint32_t w)
     {
-        const float scale = scale_of(p);
+        const float scale = scale_of<bias_t>(p);
         const bool first_lane = lane_index() == 0;
         const uint32_t thread = w * 128 + thread_index() % 128, folded = shared + FOLDED_AT + thread * 16; /* its own */
         struct ring k = {0, 0}, v = {0, 0}, u = {0, 0};
@@ -180,12 +182,25 @@ template <class Variant> struct step_kernel {
             bool some = false;    /* O of the spans before is put away */
             struct span_row before[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}}, own[2];
             uint32_t special = 0; /* the first lane knows of NaN and infinities */
+            /* Made anew for each tile, from words in shared memory: it takes no registers over the loop. */
+            auto bias_of_tile = [&]() {
+                const struct biased_tile at = {
+                    {unit_word(unit, UNIT_QUERIES), unit_word(unit, UNIT_KEYS), 0, unit_word(unit, UNIT_RIGHT)},
+                    unit_word(unit, UNIT_BATCH),
+                    unit_word(unit, UNIT_HEAD),
+                    unit_word(unit, UNIT_QUERY)};
+
+                return bias_of_rows(bias_t{}, p, at, 16 * block + (int32_t)(thread_index_anew() % 32 / 4), 16 * block);
+            };
 
             auto soften = [&](int32_t tile) {
                 float shift[2];
 
                 tiles::scale_scores(shared, scales, s);
                 change_scores(s, score_t::of(p.base));
+                if constexpr (!bias_t::NONE)
+                    add_to_rows<TILE_N>(s, bias_of_tile(), p.base.shape, tile * TILE_N + 2 * (int32_t)(lane_index() % 4),
+                                        (tile + 1) * TILE_N);
                 if (tile >= cut) {
                     const int32_t first_key = tile * TILE_N + 2 * (int32_t)(lane_index() % 4);
                     const int32_t from_first[2] = {last_of(0) - first_key, last_of(1) - first_key};
@@ -412,7 +427,7 @@ template <class Variant> struct step_kernel {
                         float inverse = 0.0f, lse = 0.0f;
 
                         if (row.exists) {
-                            finish_row<BELOW>(inverse, lse, before[half], p.base, head_q, sees_some(mask(), row.query));
+                            finish_row<bias_t, BELOW>(inverse, lse, before[half], p.base, head_q, sees_some(mask(), row.query));
                             if (lane_index() % 4 == 0)
                                 st_global_f32(lse_of_row(p, batch, head_q, first_q + row.query), lse);
                         }
@@ -488,7 +503,7 @@ template <class Variant> struct step_kernel {
     {
         admit_successors();
         await_predecessors();
-        merge_slots<element, order, BELOW>(p, scale_of(p));
+        merge_slots<element, bias_t, order, BELOW>(p);
     }
 };
 

@@ -127,7 +127,7 @@ taken:
 proctype merger(byte call; byte block)
 {
     byte number = block, all;
-    start(3 * call + 2, BLOCKS); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | await_predecessors(); | merge_slots<element, order, BELOW>(p, scale_of(p)); */
+    start(3 * call + 2, BLOCKS); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | await_predecessors(); | merge_slots<element, bias_t, order, BELOW>(p); */
 #ifndef MERGE_EARLY
     await(3 * call + 2, BLOCKS);
 #endif

@@ -7,10 +7,14 @@ return {
   head_dims = { 40, 64, 80, 192, 256 },
   masks = { "none", "causal", "band", "interval", "tree" },
   softcaps = { "none", "softcap" },
+  biases = { "none", "alibi", "tensor" },
   families = {
     sm80 = { archs = { 80 }, head_dims = { 40, 64, 80, 192, 256 }, tiles = { fwd = {
       [40] = { { step = true, m = 64, n = 128, span = 128 } },
-      [64] = { { step = true, m = 64, n = 128, span = 128 } },
+      [64] = {
+        { step = true, m = 64, n = 128, span = 128, biases = { "none" } },
+        { step = true, m = 64, n = 128, span = 128, biases = { "alibi", "tensor" }, max_logit = true },
+      },
       [80] = { { step = true, m = 64, n = 128, span = 128 } },
       [192] = { { step = true, m = 64, n = 64, span = 128 } },
       [256] = { { step = true, m = 64, n = 32, span = 128 } },
@@ -25,6 +29,13 @@ return {
     } } },
   },
   exclude = {
+    { bias = { "alibi", "tensor" }, head_dim = { 40, 80, 192, 256 }, reason = "64 has them" },
+    { bias = { "alibi", "tensor" }, dtype = "f16", reason = "so has bf16" },
+    { bias = { "alibi", "tensor" }, kv_dtype = { "i8", "e4m3" }, reason = "so have K and V of 16 bits" },
+    { bias = { "alibi", "tensor" }, softcap = "softcap", reason = "a cap is made before" },
+    { bias = { "alibi", "tensor" }, mask = { "none", "band", "tree" }, reason = "intervals have what is theirs" },
+    { family = "sm90a", bias = "tensor", reason = "a step of sm90a adds ALiBi alone" },
+    { bias = "tensor", mask = "interval", reason = "one mask is enough" },
     { head_dim = 40, dtype = "f16", reason = "64 has it" },
     { head_dim = 40, mask = { "none", "band" }, reason = "the same" },
     { head_dim = 40, softcap = "softcap", reason = "the same" },

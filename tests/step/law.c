@@ -76,6 +76,9 @@ static enum { PLAIN, ALL_SEEN, OWN, CHAIN } extra;
 static int32_t own_keys[2][MOST];
 static uint32_t units[2]; /* of many and of few rows, of the last call: words of the plan, PLAN_MANY and PLAN_FEW */
 
+/* What is added to scores: slopes, or a number of each head, token and key. */
+static enum { NOTHING, SLOPES, NUMBERS } bias;
+
 /* Queries [from, to) of the sequence, against the keys before `to`. */
 struct span {
     int64_t from, to;
@@ -122,6 +125,25 @@ static float *scales_of(int of_v, int64_t tokens, int64_t page_rows, const int32
 static int32_t bound_of(int of_end, int64_t token)
 {
     return extra == OWN ? own_keys[of_end][token] : of_end ? INT32_MAX : -1;
+}
+
+static const float slopes[HEADS] = {0.5f, 0.01f, 0.0f, -0.003f, 0.125f, 1.3e-4f};
+
+/* Of a head, a token and a key, whatever call they are in; NaN behind a sequence's queries and keys. */
+static float *numbers_of(const struct span *spans, int count, const struct glint_problem *p)
+{
+    const size_t bytes = (size_t)(count * p->bias.batch) * 4;
+    float *const host = malloc(bytes);
+    memset(host, 0xff, bytes);
+    for (int i = 0; i < count; i++)
+        for (int64_t h = 0; h < HEADS; h++)
+            for (int64_t at = spans[i].from; at < spans[i].to; at++)
+                for (int64_t j = 0; j < spans[i].to; j++)
+                    host[i * p->bias.batch + h * p->bias.head + (at - spans[i].from) * p->bias.query + j] =
+                        (float)((h * 31 + at * 7919 + j * 104729) % 1009) / 300;
+    float *const device = device_copy(host, bytes);
+    free(host);
+    return device;
 }
 
 struct answer {
@@ -171,6 +193,7 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     problem.window_left = window > 0 ? window - 1 : 0;
     problem.intervals = extra == ALL_SEEN || extra == OWN;
     problem.tree = extra == CHAIN;
+    problem.alibi = bias == SLOPES;
     problem.kv_dtype = kv_dtype;
     problem.kv_scales = kv_dtype != 0 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
     problem.lengths = paged ? GLINT_LENGTHS_RAGGED : GLINT_LENGTHS_DEVICE;
@@ -181,6 +204,11 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
         problem.pages_per_sequence = width;
         problem.q.batch = problem.o.batch = 0;
         problem.k.batch = problem.v.batch = page_rows * row_kv();
+    }
+    const int64_t heads_of_bias = problem.seqlen_q * problem.seqlen_k;
+    if (bias == NUMBERS) {
+        problem.bias_dtype = GLINT_F32;
+        problem.bias = (struct glint_bias_strides){HEADS * heads_of_bias, heads_of_bias, problem.seqlen_k, 1};
     }
     struct glint_plan plan;
     const enum glint_status planned = glint_plan(gpu, &problem, GLINT_FORWARD, &plan);
@@ -216,6 +244,8 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     t.key_begin = problem.intervals ? on_device : NULL;
     t.key_end = problem.intervals ? on_device + rows : NULL;
     t.tree_bits = problem.tree ? device_copy(bits, (size_t)(rows * words) * 4) : NULL;
+    t.alibi_slopes = bias == SLOPES ? device_copy(slopes, sizeof slopes) : NULL;
+    t.bias = bias == NUMBERS ? numbers_of(spans, count, &problem) : NULL;
     free(bounds);
     free(bits);
     void *const workspace = sim_allocate(plan.workspace_bytes);
@@ -239,6 +269,8 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
                          (void *)(uintptr_t)t.page_table,
                          on_device,
                          (void *)(uintptr_t)t.tree_bits,
+                         (void *)(uintptr_t)t.alibi_slopes,
+                         (void *)(uintptr_t)t.bias,
                          workspace,
                          (void *)(uintptr_t)t.k_scale,
                          (void *)(uintptr_t)t.v_scale};
@@ -292,6 +324,29 @@ static void prompt(void)
             at += spans[i].to - spans[i].from;
         }
     }
+}
+
+/* A prompt of 300 tokens with something added to its scores. */
+static void biases(void)
+{
+    const struct span all = {0, 300};
+    open_gpu();
+    make_tokens(8);
+    for (bias = SLOPES; bias <= (LAW_SM == 80 ? NUMBERS : SLOPES); bias++) {
+        run(&all, 1, 0, 1, &whole);
+        for (uint64_t seed = 0; seed < 4; seed++) {
+            const int64_t first = 61 * (int64_t)seed;
+            const struct span spans[] = {{first, first + 1}, {first + 3, first + 90}, {299, 300}};
+            const int count = seed % 2 == 0 ? 3 : 1;
+            int64_t at = 0;
+            run(spans, count, seed % 2 == 0 ? 16 << seed : 0, seed, &part);
+            for (int i = 0; i < count; i++) {
+                expect_same(&part, at, spans[i], &whole, 0, "with a bias");
+                at += spans[i].to - spans[i].from;
+            }
+        }
+    }
+    bias = NOTHING;
 }
 
 /* Where spans are longer: 2,048 keys and more. The end of a prompt, beside tokens alone. */
@@ -487,6 +542,7 @@ static const struct contract_case cases[] = {
 #endif
     {"beside_masks", beside_masks, 300},
     {"intervals", intervals, 400},
+    {"biases", biases, 100},
     {"prompt", prompt, 200},
     {"far", far, 200},
     {"shared_out", shared_out, 60},
