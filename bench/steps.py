@@ -3,18 +3,23 @@
 
     ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so     (or bench/steps_sm80.lua and bench/steps_sm80_wide.lua,
     for --family sm80)
-    FA3=folder bench/steps.py [check] [law] [cliff] [mixed] [masks] [trees] [narrow] [ragged] [rows] [--csv FILE] [--dims 128,64] [--family sm80]
+    FA3=folder bench/steps.py [check] [law] [schedules] [cliff] [mixed] [masks] [trees] [narrow] [few] [paged] [small] [ragged] [rows] [--csv FILE] [--dims 128,64] [--family sm80]
 
 check   O and LSE of a step's rows against float32, at lengths around every boundary
 law     a token's bits in a whole prompt, in chunks, alone, in pages and in a batch: every comparison is of all bits
+schedules  of each row of a step that the library has: 200 random schedules of sequences of 1,000 to 30,000 tokens, in chunks of any size, speculated and single tokens, over a
+        linear cache and pages, alone and beside other sequences; all of O and LSE are compared with the whole prompt's
 cliff   1 to 2,048 queries against 8,192 and 65,536 keys
 mixed   single tokens, speculated ones and chunks of prompts in one call
 masks   a step's rows with windows and a softcap, beside the same without
 trees   new tokens in a tree, and with intervals that hide nothing, beside a causal mask, in turn; where the library has a step with them, check and law ask it, too
 narrow  a step over a cache of int8 and of e4m3 beside one of bf16, in turn, and up to 12 queries decode and the plan's choice
+few     a step's time over decode's, 1 to 16 queries in groups of 1 to 16 query heads
+paged   a step over pages of 16, 64 and 256 beside a step over linear keys, and the plan's choices
+small   a step where there is little to do, with lengths of the host, on the device, and in pages
 ragged  prompts of 16 to 240 tokens in one call, beside as many of one length that have the same FLOPs, in turn: by the library's choice and by a step
 rows    every row of the library that takes a problem, for the bounds of lib/choose.c
-Without a part: all but trees, narrow, ragged and rows. --family: the step's rows are those of this family, which cliff and mixed time in place of the library's choice, beside
+Without a part: all but schedules, trees, narrow, few, paged, small, ragged and rows. --family: the step's rows are those of this family, which cliff and mixed time in place of the library's choice, beside
 a bound: the larger of the bytes at the card's rate and the FLOPs at the row's own rate for a prompt of 16,384. law says then, too, whether the other
 family's step gives the same bits. What is timed in cliff and mixed is the library's choice. Times are microseconds, medians of 5 replays of a CUDA graph of 20 calls. FA3 names a folder that has
 FlashAttention-3's flash_attn_interface: its flash_attn_with_kvcache is timed in the same process, in turn. The exit status is 1 when a check
@@ -24,6 +29,8 @@ import ctypes
 import math
 import os
 import pathlib
+import random as python_random
+import re
 import sys
 
 import torch
@@ -37,6 +44,7 @@ if "FA3" in os.environ:
     import flash_attn_interface as fa3  # noqa: E402
 
 DEVICE = torch.device("cuda", 0)
+rng = python_random.Random()
 DIMS = {128: (32, 8), 64: (64, 8), 96: (32, 8), 80: (32, 8), 192: (16, 4), 256: (16, 4)}  # head_dim: query heads, key heads
 HOST, LENGTHS, RAGGED = 0, 1, 2
 I8, E4M3 = 4, 5
@@ -55,9 +63,11 @@ def ints(values):
 class Call:
     """One planned call. q and o are [rows, heads, head_dim], or [batch, queries, heads, head_dim]; k and v [batch, keys, heads, head_dim], or with a
     table [pages, rows of a page, heads, head_dim]; of 8 bits they are what narrowed() gives. With `first` and no table the sequences are whole prompts, and k and v have one batch.
+    K and V that have been expanded are one sequence's, which all of the batch read.
     `interval` is key_begin and key_end, one number a query each, and `tree` tree_bits, some words a query."""
 
-    def __init__(self, q, k, v, lens=None, first=None, table=None, most=None, mask=CAUSAL, window=(0, 0), softcap=0.0, row=None, interval=None, tree=None):
+    def __init__(self, q, k, v, lens=None, first=None, table=None, most=None, mask=CAUSAL, window=(0, 0), softcap=0.0, row=None, interval=None, tree=None,
+                 sinks=None):
         (k, k_scale), (v, v_scale) = (x if isinstance(x, tuple) else (x, None) for x in (k, v))
         heads, dim, heads_kv = q.shape[-2], q.shape[-1], k.shape[2]
         ragged, paged = first is not None, table is not None
@@ -73,9 +83,9 @@ class Call:
         if paged:
             problem.page_rows, problem.pages, problem.pages_per_sequence = k.shape[1], k.shape[0], table.shape[1]
         problem.q = problem.o = glint.Strides(0 if ragged else rows * heads * dim, dim, heads * dim)
-        problem.k = problem.v = glint.Strides(k.shape[1] * heads_kv * dim, dim, heads_kv * dim)
+        problem.k = problem.v = glint.Strides(k.stride(0) and k.shape[1] * heads_kv * dim, dim, heads_kv * dim)
         problem.window_left, problem.window_right = window
-        problem.softcap = softcap
+        problem.softcap, problem.sinks = softcap, int(sinks is not None)
         problem.intervals, problem.tree = int(interval is not None), int(tree is not None)
         kind = NARROW.get(k.dtype)
         if kind:
@@ -88,11 +98,11 @@ class Call:
         self.work = torch.full((self.plan.workspace_bytes + 256,), 255, dtype=torch.uint8, device=DEVICE)
         self.at = -(-self.work.data_ptr() // 256) * 256
         begin, end = interval or (None, None)
-        self.kept = (q, k, v, lens, first, table, k_scale, v_scale, begin, end, tree)
+        self.kept = (q, k, v, lens, first, table, k_scale, v_scale, begin, end, tree, sinks)
         address = lambda t: None if t is None else t.data_ptr()  # noqa: E731
         self.tensors = glint.Tensors(q=address(q), k=address(k), v=address(v), o=address(self.o), lse=address(self.lse), first_q=address(first), first_k=None if paged else address(first),
                                      seqlens_k=address(lens), page_table=address(table), k_scale=address(k_scale), v_scale=address(v_scale),
-                                     key_begin=address(begin), key_end=address(end), tree_bits=address(tree))
+                                     key_begin=address(begin), key_end=address(end), tree_bits=address(tree), sinks=address(sinks))
 
     def __call__(self):
         status = glint.library().glint_forward(ctypes.byref(self.plan), ctypes.byref(self.tensors), self.at, self.plan.workspace_bytes,
@@ -444,6 +454,170 @@ def law(plain=LAW):
     print(f"law: {good} of {total} have the same bits", flush=True)
     return good == total
 
+SCHEDULES, SETTINGS = 200, 8  # of a row: schedules in all, and sequences that they share
+ROW = re.compile(r"fwd_(bf16|f16)_(?:(i8|e4m3)_)?d(\d+)_(none|causal|band|interval|tree)(_softcap)?__(\w+?)_step_")
+
+
+def drawn(limits):
+    """An integer between two, as likely in each octave."""
+    low, high = limits
+    return min(high, int(low * (high / low) ** rng.random()))
+
+
+def a_schedule(tokens, most, sizes=None):
+    """A sequence in chunks, (low, high) each: of a prompt, as many as `most` or one of `sizes`, and runs of single and of 2 to 8 speculated tokens."""
+    spans, low = [], 0
+    while low < tokens:
+        kind = rng.randrange(3)
+        size, count = ((rng.choice(sizes) if sizes else drawn((16, most)), 1), (1, rng.randint(1, 20)), (rng.randint(2, 8), rng.randint(1, 10)))[kind]
+        for _ in range(count):
+            if low < tokens:
+                spans.append((low, min(tokens, low + size)))
+                low = spans[-1][1]
+    return spans
+
+
+class Sequence:
+    """One sequence, its whole prompt's O and LSE by one row, and what the same tokens get by a schedule."""
+
+    def __init__(self, row, tokens, heads, heads_kv, dim, dtype, kv, kind, softcap):
+        self.row, self.tokens, self.kv, self.kind = row, tokens, kv, kind
+        self.heads, self.heads_kv, self.dim = heads, heads_kv, dim
+        self.q = 3 * random(tokens, heads, dim, dtype=dtype)
+        self.k16, self.v16 = random(1, tokens, heads_kv, dim, dtype=dtype), random(1, tokens, heads_kv, dim, dtype=dtype)
+        self.k, self.v = narrowed(self.k16, kv), narrowed(self.v16, kv)
+        self.how = dict(row=row, mask={"none": NONE, "band": BAND}.get(kind, CAUSAL), window=(drawn((50, 10000)), 0) if kind == "band" else (0, 0),
+                        softcap=20.0 if softcap else 0.0, sinks=torch.randn(heads, device=DEVICE) if rng.random() < 0.5 else None)
+        self.own = random_intervals(tokens, tokens) if kind == "interval" else None
+        how = dict(self.how)
+        if kind == "interval":
+            how["interval"] = tuple(x[None] for x in self.own)
+        if kind == "tree":  # a prompt's own tree would have a word a token for each 32 of them; a chain has the causal row's bits
+            how["row"] = step_row(dtype, dim, CAUSAL, (0, 0), softcap, NARROW.get(kv))
+        self.whole = Call(self.q[None], self.k, self.v, **how)()
+        self.pools, self.calls = {}, 0
+
+    def keys_for(self, high):
+        return self.tokens if self.kind == "none" else high
+
+    def begin(self):
+        self.o, self.lse = torch.full_like(self.q, math.nan), torch.full((self.heads, self.tokens), math.nan, device=DEVICE)
+
+    def equal(self):
+        return same(self.o, self.whole.o[0]) and same(self.lse, self.whole.lse[0])
+
+    def first_off(self):
+        off = (self.o.view(torch.int16) != self.whole.o[0].view(torch.int16)).any(-1).any(-1) | (self.lse.view(torch.int32) != self.whole.lse[0].view(torch.int32)).any(0)
+        return f"{int(off.sum())} of {self.tokens} tokens, the first {int(off.nonzero()[0, 0])}"
+
+    def of_masks(self, at, queries):
+        """Arguments of a call with these tokens, [..., queries]."""
+        more = dict(self.how)
+        if self.kind == "interval":
+            more["interval"] = tuple(x[at].contiguous() for x in self.own)
+        if self.kind == "tree":
+            bits = chain(queries, -(-queries // 32))
+            more["tree"] = bits.expand(at.shape[0], -1, -1).contiguous()
+        return more
+
+    def linear(self, spans):
+        """Chunks of one length: each alone with its keys' number of the host, or all as a batch with theirs on the device."""
+        size = spans[0][1] - spans[0][0]
+        if len(spans) <= 2:
+            for low, high in spans:
+                keys = self.keys_for(high)
+                cut = lambda x: (x[0][:, :keys].contiguous(), x[1][:, :, :keys].contiguous()) if isinstance(x, tuple) else x[:, :keys]  # noqa: E731
+                at = torch.arange(low, high, device=DEVICE)[None]
+                call = Call(self.q[None, low:high], cut(self.k), cut(self.v), **self.of_masks(at, size))()
+                self.o[low:high], self.lse[:, low:high] = call.o[0], call.lse[0]
+            self.calls += len(spans)
+            return
+        at = ints([low for low, _ in spans]).long()[:, None] + torch.arange(size, device=DEVICE)
+        many = lambda x: x.expand(len(spans), *x.shape[1:])  # noqa: E731
+        k, v = ((many(x[0]), many(x[1]).contiguous()) if isinstance(x, tuple) else many(x) for x in (self.k, self.v))
+        call = Call(self.q[at], k, v, lens=ints([self.keys_for(high) for _, high in spans]), **self.of_masks(at, size))()
+        self.o[at], self.lse[:, at] = call.o, call.lse.transpose(0, 1)
+        self.calls += 1
+
+    def pool(self, page):
+        """The sequence in pages, anywhere in a pool that has pages of others, too."""
+        if page not in self.pools:
+            count = -(-self.tokens // page)
+            places = torch.randperm(count + 9)[:count].to(DEVICE)
+            pools = []
+            for x in (self.k16, self.v16):
+                pool = random(count + 9, page, self.heads_kv, self.dim, dtype=x.dtype)
+                pool[places] = torch.cat([x[0], torch.zeros(count * page - self.tokens, *x.shape[2:], device=DEVICE, dtype=x.dtype)]).view(count, page, *x.shape[2:])
+                pools.append(narrowed(pool, self.kv))
+            self.pools[page] = (*pools, places.int())
+        return self.pools[page]
+
+    def paged(self, spans, page):
+        """Chunks of any lengths in one call, beside up to 8 sequences of others."""
+        pool_k, pool_v, places = self.pool(page)
+        others = [(rng.randint(1, 70), rng.randint(70, self.tokens)) for _ in range(rng.choice((0, 0, 1, 8)))]
+        order = [(high - low, self.keys_for(high), low) for low, high in spans] + [(queries, keys, None) for queries, keys in others]
+        rng.shuffle(order)
+        queries, firsts = [n for n, _, _ in order], [0]
+        for n in queries:
+            firsts.append(firsts[-1] + n)
+        table = places.expand(len(order), -1).clone()
+        strange = torch.tensor([low is None for _, _, low in order], device=DEVICE)
+        table[strange] = torch.randint(0, places.numel() + 9, (int(strange.sum()), places.numel()), device=DEVICE, dtype=torch.int32)
+        at = torch.cat([torch.arange(low, low + n) if low is not None else torch.full((n,), -1) for n, _, low in order]).to(DEVICE)
+        mine, shown = at >= 0, at.clamp_min(0)
+        more = self.of_masks(shown, max(queries))
+        if self.kind == "tree":
+            bits = chain(max(queries), -(-max(queries) // 32))
+            more["tree"] = torch.cat([bits[:n] for n in queries])
+        call = Call(self.q[shown], pool_k, pool_v, ints([keys for _, keys, _ in order]), ints(firsts), table, max(queries), **more)()
+        self.o[at[mine]], self.lse[:, at[mine]] = call.o[mine], call.lse[:, mine]
+        self.calls += 1
+
+    def served(self, in_pages):
+        """Whether a schedule drawn at random gives the whole prompt's bits, and what it was."""
+        self.begin()
+        most = 256 if self.kind == "tree" else 4096
+        if in_pages:
+            page, spans, parts = rng.choice((16, 32, 64, 128, 256)), a_schedule(self.tokens, most), rng.choice((1, 2, 5))
+            rng.shuffle(spans)
+            for part in range(parts):
+                if spans[part::parts]:
+                    self.paged(spans[part::parts], page)
+        else:
+            page, spans, sizes = 0, a_schedule(self.tokens, most, [drawn((16, most)) for _ in range(3)]), {}
+            for low, high in spans:
+                sizes.setdefault(high - low, []).append((low, high))
+            for group in sizes.values():
+                self.linear(group)
+        return self.equal(), f"{len(spans)} chunks, {f'pages of {page}' if page else 'linear'}", len(spans)
+
+
+def schedules(dims):
+    torch.manual_seed(6)
+    rng.seed(6)
+    good = total = 0
+    for row, name in enumerate(names()):
+        parts = ROW.match(name)
+        if not parts or parts[6] != family or int(parts[3]) not in dims:
+            continue
+        dtype, kv = torch.float16 if parts[1] == "f16" else torch.bfloat16, next((kv for kv, (_, word, _) in NARROW.items() if word == parts[2]), None)
+        mine = chunks = calls = 0
+        for setting in range(SETTINGS):
+            tokens = int(1000 * 30 ** (setting / (SETTINGS - 1)) * rng.uniform(0.9, 1)) + 100
+            heads_kv = rng.choice((1, 2))
+            sequence = Sequence(row, tokens, heads_kv * rng.choice((1, 2, 4, 5, 7, 8)), heads_kv, int(parts[3]), dtype, kv, parts[4], bool(parts[5]))
+            for i in range(SCHEDULES // SETTINGS):
+                ok, what, count = sequence.served(i % 2 == 0)
+                mine, chunks = mine + ok, chunks + count
+                if not ok:
+                    print(f"  differs: {name} {sequence.heads}:{heads_kv} {tokens} tokens, {what}: {sequence.first_off()}", flush=True)
+            calls += sequence.calls
+        print(f"  {name}: {mine} of {SCHEDULES} schedules, {chunks} chunks in {calls} calls", flush=True)
+        good, total = good + mine, total + SCHEDULES
+    print(f"schedules: {good} of {total} have the whole prompt's bits", flush=True)
+    return 0 < total == good
+
 
 def graph_of(function, calls=20):
     function()
@@ -649,6 +823,77 @@ def narrow(table, dims):
                         table.file.writelines(f"d{dim} {batch} x {queries} x {keys} {way.replace(',', '')},{call.row},{t:.2f}\n" for call, t in zip(group, mine))
                         table.file.flush()
 
+def few(table, dims):
+    """A step's time over decode's. Rows are (query, query head) pairs of a key head; decode's time grows with every 8 of them."""
+    if table.file:
+        table.file.write("case,decode us,step us,chosen us\n")
+    for dim in dims:
+        kinds, means = [(None, "linear"), (None, "pages"), *((torch.int8, "linear") for _ in [0] if has(torch.int8, dim))], {}
+        for batch, keys in ((1, 1024), (1, 2048), (1, 8192), (1, 65536), (8, 8192), (64, 2048)):
+            k, v, pages = pages_of([keys] * batch, 64, 8, dim)
+            lens = ints([keys] * batch)
+            for kind, place in kinds:
+                cache = narrowed(k, kind), narrowed(v, kind)
+                if place == "linear":
+                    cache = tuple((x[0].view(batch, keys, 8, dim), x[1].view(batch, 8, keys)) if kind else x.view(batch, keys, 8, dim) for x in cache)
+                how = dict(lens=lens, table=pages) if place == "pages" else {}
+                for group in (1, 2, 4, 5, 7, 8, 16):
+                    for queries in (1, 2, 3, 4, 5, 6, 7, 8, 10, 12, 16):
+                        if not (8 <= group * queries <= 64 or queries == 1) or (keys < 2048 and queries > 1):
+                            continue
+                        q = random(batch, queries, 8 * group, dim)
+                        calls = [Call(q, *cache, row=row, **how) for row in (decode_row(kind, dim), "step", None)]
+                        us = timed(calls, 10, 3)
+                        case = f"d{dim} {batch} x {queries} x {keys} group {group} {'i8' if kind else 'bf16'} {place}"
+                        rows = -(-group * queries // 8) * 8
+                        means.setdefault((kind, place, keys * min(batch, 2), rows), []).append(us[1] / us[0])
+                        if table.file:
+                            table.file.write(f"{case},{us[0]:.2f},{us[1]:.2f},{us[2]:.2f}\n")
+                if table.file:
+                    table.file.flush()
+        for (kind, place, keys, rows), ratios in sorted(means.items(), key=str):
+            print(f"  d{dim} {'i8' if kind else 'bf16'} {place} {keys} keys, up to {rows} rows: a step over decode {math.exp(sum(map(math.log, ratios)) / len(ratios)):.3f}, "
+                  f"{min(ratios):.2f} to {max(ratios):.2f} of {len(ratios)}", flush=True)
+
+
+def paged(table, dims):
+    """A step over pages beside itself over linear keys, and beside the choice over linear keys."""
+    for dim in dims:
+        heads, heads_kv = DIMS[dim]
+        for batch, keys in ((1, 8192), (1, 65536), (8, 8192)):
+            pools = {page: pages_of([keys] * batch, page, heads_kv, dim) for page in (16, 64, 256)}
+            k, v = (x.view(batch, keys, heads_kv, dim) for x in pools[64][:2])
+            lens = ints([keys] * batch)
+            for queries in (1, 2, 4, 8, 9, 16, 32, 64, 128, 256, 512, 1024, 2048):
+                q = random(batch, queries, heads, dim)
+                calls = {"linear step": Call(q, k, v, row="step"), "linear step lengths": Call(q, k, v, lens=lens, row="step"),
+                         **{f"pages of {page} step": Call(q, pool_k, pool_v, lens=lens, table=pages, row="step") for page, (pool_k, pool_v, pages) in pools.items()},
+                         "linear chosen": Call(q, k, v), "linear lengths chosen": Call(q, k, v, lens=lens),
+                         "pages of 64 chosen": Call(q, *pools[64][:2], lens=lens, table=pools[64][2])}
+                us = dict(zip(calls, timed(list(calls.values()), 5 if queries * keys * batch > 1 << 24 else 20, 5)))
+                print(f"  d{dim} {batch} x {queries} x {keys} " + "  ".join(f"{name} {t:.1f}" for name, t in us.items()) +
+                      "  linear over pages: " + " ".join(f"{us['linear step'] / us[f'pages of {page} step']:.3f}" for page in pools) + f"  {calls['linear chosen'].row}", flush=True)
+                if table.file:
+                    table.file.writelines(f"d{dim} {batch} x {queries} x {keys} {name},{call.row},{us[name]:.2f}\n" for name, call in calls.items())
+                    table.file.flush()
+
+
+def small(table, dims):
+    """A step where there is little to do, so that its fixed time shows: with lengths of the host, on the device, and in pages."""
+    for dim in dims:
+        heads, heads_kv = DIMS[dim]
+        for batch, queries, keys in ((1, 1, 1024), (1, 8, 2048), (1, 1, 8192), (1, 8, 8192), (1, 32, 8192), (1, 8, 65536), (2, 8, 8192), (8, 8, 8192), (1, 256, 2048), (4, 20, 200)):
+            k, v, pages = pages_of([keys] * batch, 64, heads_kv, dim) if keys % 64 == 0 else (None, None, None)
+            linear = [x.view(batch, keys, heads_kv, dim) for x in (k, v)] if pages is not None else [random(batch, keys, heads_kv, dim) for _ in range(2)]
+            q, lens = random(batch, queries, heads, dim), ints([keys] * batch)
+            calls = {"host": Call(q, *linear, row="step"), "device": Call(q, *linear, lens=lens, row="step")}
+            if pages is not None:
+                calls["pages"] = Call(q, k, v, lens=lens, table=pages, row="step")
+            us, case = timed(list(calls.values()), 20, 9), f"d{dim} {batch} x {queries} x {keys}"
+            print(f"  {case:24} " + "  ".join(f"{name} {t:.1f}" for name, t in zip(calls, us)), flush=True)
+            if table.file:
+                table.file.writelines(f"{case} {name},{call.row},{t:.2f}\n" for (name, call), t in zip(calls.items(), us))
+
 
 def ragged(table, dims):
     for dim in dims:
@@ -707,7 +952,7 @@ def rows(table, dims):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("parts", nargs="*", choices=["check", "law", "cliff", "mixed", "masks", "trees", "narrow", "ragged", "rows", []])
+    parser.add_argument("parts", nargs="*", choices=["check", "law", "schedules", "cliff", "mixed", "masks", "trees", "narrow", "few", "paged", "small", "ragged", "rows", []])
     parser.add_argument("--csv")
     parser.add_argument("--dims", default="128,64")
     parser.add_argument("--family", choices=FAMILIES)
@@ -716,12 +961,12 @@ def main():
     family, forced = options.family or family, "step" if options.family else None
     parts, dims = options.parts or ["check", "law", "cliff", "mixed", "masks"], [int(d) for d in options.dims.split(",")]
     torch.set_grad_enabled(False)
-    for part, function in (("check", check), *([("check", check_narrow)] if any(has(torch.int8, dim) for dim in DIMS) else []), ("law", law),
+    for part, function in (("check", check), *([("check", check_narrow)] if any(has(torch.int8, dim) for dim in DIMS) else []), ("law", law), ("schedules", lambda: schedules(dims)),
                            *([("check", check_masks), ("law", law_masks)] if any(has_mask("tree", dim) for dim in DIMS) else [])):
         if part in parts and not function():
             return 1
     table = Table(options.csv)
-    for part, function in (("rows", rows), ("narrow", narrow), ("mixed", mixed), ("masks", masks), ("trees", trees), ("ragged", ragged), ("cliff", cliff)):
+    for part, function in (("rows", rows), ("narrow", narrow), ("few", few), ("paged", paged), ("small", small), ("mixed", mixed), ("masks", masks), ("trees", trees), ("ragged", ragged), ("cliff", cliff)):
         if part in parts:
             function(table, dims)
     table.close()

@@ -1,7 +1,7 @@
-/* Control of the tools that watch kernels: a right program and one with a race (control.cu). The simulator must find
- * the race, and nothing in the right one. On a GPU, `control_on_device right` and `control_on_device early` are run
- * under compute-sanitizer, which tells what its findings on Hopper's bulk copies are worth (tests/gpu/run_backend.sh,
- * part sanitize). Outputs are not initialised, so that initcheck looks at who writes them. */
+/* Control of the tools that watch kernels: two right programs and one with a race (control.cu). The simulator must find
+ * the race, and nothing in the right ones. On a GPU, `control_on_device right`, `lanes` and `early` are run under
+ * compute-sanitizer, which tells what its findings on Hopper's bulk copies are worth, and on what a step's warps hand on
+ * (tests/gpu/run_backend.sh, part sanitize). Outputs are not initialised, so that initcheck looks at who writes them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -29,13 +29,14 @@ const struct glint_gpu_launch glint_gpu_launches[] = {
     {.suffix = "", .grid = GLINT_GPU_QUERY_BLOCKS, .rows = 64, .threads = 64, .smem_bytes = 20 * 1024 + 512}};
 const struct glint_gpu_map glint_gpu_maps[] = {{GLINT_GPU_O, TENSOR_MAP_NO_SWIZZLE, 0, 0, HEAD_DIM, 64}};
 
-enum { EARLY = 0, RIGHT = 1 }; /* kernels and rows */
+enum { EARLY = 0, LANES = 1, RIGHT = 2 }; /* kernels and rows */
 
 #define KERNEL(entry)                                                                                                          \
     {                                                                                                                          \
         .name = entry, .strategy = GLINT_GPU_FORWARD, .launch_count = 1, .image_count = 1, .map_count = 1, .row_dim = HEAD_DIM \
     }
-const struct glint_gpu_kernel glint_gpu_kernels[] = {[EARLY] = KERNEL("glint_control_early"), [RIGHT] = KERNEL("glint_control")};
+const struct glint_gpu_kernel glint_gpu_kernels[] = {
+    [EARLY] = KERNEL("glint_control_early"), [LANES] = KERNEL("glint_control_lanes"), [RIGHT] = KERNEL("glint_control")};
 
 #define ROW(name, tile_n, kernel)                                                                                                \
     {                                                                                                                            \
@@ -44,9 +45,10 @@ const struct glint_gpu_kernel glint_gpu_kernels[] = {[EARLY] = KERNEL("glint_con
     }
 const struct glint_variant glint_variants[] = {
     [EARLY] = ROW("fwd_bf16_d128_none__sm90a_m64n128", 128, EARLY),
+    [LANES] = ROW("fwd_bf16_d128_none__sm90a_m64n32", 32, LANES),
     [RIGHT] = ROW("fwd_bf16_d128_none__sm90a_m64n64", 64, RIGHT),
 };
-const uint32_t glint_variants_count = 2;
+const uint32_t glint_variants_count = 3;
 const struct glint_family *const glint_families[] = {&glint_family_sm90a};
 
 void glint_cpu_run_task(uint32_t kernel, uint32_t phase, const struct glint_cpu_call *call, float *scratch, int64_t task)
@@ -103,11 +105,12 @@ int main(int argc, char **argv)
     const char *fault = NULL;
     const int all = argc < 2, only_early = !all && strcmp(argv[1], "early") == 0;
     must(context != NULL, "a context");
-    if (!only_early) {
-        const int wrong = run(context, RIGHT, &fault);
+    const uint32_t first = !all && strcmp(argv[1], "right") == 0 ? RIGHT : LANES, last = !all && first == LANES ? LANES : RIGHT;
+    for (uint32_t which = first; which <= last && !only_early; which++) {
+        const int wrong = run(context, which, &fault);
         if (fault)
             printf("%s\n", fault);
-        must(wrong == 0 && !fault, "the right program");
+        must(wrong == 0 && !fault, which == RIGHT ? "the right program" : "the right program of all lanes");
     }
     if (only_early)
         printf("%d numbers came too late\n", run(context, EARLY, &fault));

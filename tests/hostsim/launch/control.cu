@@ -2,7 +2,8 @@
  * race, that copy as the backward kernels do. One warp brings pieces of Q through a ring of two stages by bulk copies
  * and mbarriers, as LSE and delta come; the other one reads them by ordinary loads. What it makes of them leaves by a
  * tensor copy, as gradients do (O is Q), and by a bulk store and a bulk sum, as dQ does (LSE is twice the row's
- * number). */
+ * number). A second right program has the pieces brought by all lanes of the warp, of which lane 0 says that they are
+ * there, as ranges of queries and widened keys are handed on in a step. */
 #include "lib/device/hopper.h"
 #include "lib/device/hopper_call.h"
 #include "lib/device/steps.h"
@@ -20,8 +21,8 @@ enum {
 };
 typedef stage_ring<STAGES, PIECE_ROWS * ROW_BYTES, RING_AT, LSE_AT + ROWS * 4> q_ring;
 
-/* waits: for a piece, before it is read. */
-template <bool waits> GLINT_DEVICE void copy_rows(const struct glint_gpu_forward_maps &p)
+/* waits: for a piece, before it is read. by_lanes: all lanes bring it. */
+template <bool waits, bool by_lanes = false> GLINT_DEVICE void copy_rows(const struct glint_gpu_forward_maps &p)
 {
     const uint32_t shared = shared_base(), lane = lane_index();
     const struct glint_gpu_shape *shape = &p.base.shape;
@@ -34,6 +35,24 @@ template <bool waits> GLINT_DEVICE void copy_rows(const struct glint_gpu_forward
         fence_mbarrier_init();
     }
     block_sync();
+    if (by_lanes && warp_index() == 0) {
+#pragma unroll 1
+        for (int32_t piece = 0; piece < PIECES; ++piece, ring_advance<STAGES>(ring)) {
+            const char *const from = view_row(&p.base.q, 0, head, row0 + piece * PIECE_ROWS, 2);
+
+            q_ring::wait_empty(shared, ring);
+            for (uint32_t at = lane * 16; at < q_ring::bytes; at += 32 * 16) {
+                uint32_t v[4];
+
+                ld_global_u32x4(v, (const uint32_t *)(from + at));
+                st_shared_u32x4(q_ring::tile(shared, ring) + at, v);
+            }
+            warp_sync();
+            if (lane == 0)
+                mbarrier_arrive(q_ring::full(shared, ring));
+        }
+        return;
+    }
     if (warp_index() == 0) {
 #pragma unroll 1
         for (int32_t piece = 0; piece < PIECES && lane == 0; ++piece, ring_advance<STAGES>(ring)) {
@@ -80,6 +99,11 @@ template <bool waits> GLINT_DEVICE void copy_rows(const struct glint_gpu_forward
 GLINT_KERNEL(64, 1) glint_control(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
 {
     copy_rows<true>(p);
+}
+
+GLINT_KERNEL(64, 1) glint_control_lanes(GLINT_PARAMS(struct glint_gpu_forward_maps) p)
+{
+    copy_rows<true, true>(p);
 }
 
 /* Reads a piece before it has come. */
