@@ -124,9 +124,9 @@ static int64_t most_queries(const struct glint_variant *row, const struct questi
     return p->lengths == GLINT_LENGTHS_HOST && p->seqlen_k < chunk ? FEW + (most - FEW) * p->seqlen_k / chunk : most;
 }
 
-/* A server's step is meant for queries against a cache. Where the host gives the lengths, that is at least STEP_KEYS
- * keys and STEP_KEYS_A_QUERY keys for each query, and a sequence changes its row there. Where the call has the lengths,
- * the bound of keys plays no part. A step loses where keys are few, and wins the more the more there are. Its time over
+/* A server's step is meant for queries against a cache, from so many rows on and up to so many queries. Where the host
+ * gives the lengths, that is at least STEP_KEYS keys and STEP_KEYS_A_QUERY keys for each query, and a sequence changes its
+ * row there. Where the call has the lengths, the bound of keys plays no part. A step loses where keys are few, and wins the more the more there are. Its time over
  * the time of the best other row (NVIDIA H200, bf16, 32:8 heads of 128 and 64:8 of 64;
  * bench/results/h200_rows_2026-11-24.csv):
  *
@@ -142,9 +142,18 @@ static int64_t most_queries(const struct glint_variant *row, const struct questi
  * (bench/results/sm90a_step_notes.md). */
 enum { STEP_KEYS = 2048, STEP_KEYS_A_QUERY = 16 };
 
+/* Rows are (query, query head) pairs of a key head. Decode's time grows with every 8 of them, a step's with every 64, so
+ * rows bound from below: a query count would be right for one group alone. More than FEW queries are not decode's. A
+ * step's time over decode's with up to 8, 16, 24 and 32 rows, in groups of 1 to 16 (NVIDIA H200, bf16 in pages of 64
+ * and int8, head_dim 128; bench/results/h200_steps_rows_2026-11-28.csv):
+ *
+ *                1 x 8,192 keys          1 x 65,536              8 x 8,192               64 x 2,048
+ *    bf16        1.63 1.07 0.77 0.59     1.23 0.82 0.56 0.42     1.06 0.82 0.43 0.43     1.10 0.69 0.46 0.35
+ *    int8        3.57 2.48 1.46 1.52     3.00 1.69 1.22 0.97     2.43 1.31 0.92 1.01     3.20 1.78 1.19 0.90 */
 static bool is_for_step(const struct glint_variant *row, const struct glint_problem *p)
 {
-    return p->seqlen_q >= (int64_t)row->cache_from && p->seqlen_q <= (int64_t)row->cache_up_to &&
+    return (p->seqlen_q > FEW || p->seqlen_q * (p->heads_q / p->heads_kv) >= (int64_t)row->cache_from) &&
+           p->seqlen_q <= (int64_t)row->cache_up_to &&
            (p->lengths != GLINT_LENGTHS_HOST || (p->seqlen_k >= STEP_KEYS && p->seqlen_k / STEP_KEYS_A_QUERY >= p->seqlen_q));
 }
 

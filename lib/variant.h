@@ -31,8 +31,8 @@ struct glint_variant {
     uint32_t both_up_to;      /* as up_to, but of the longer of the two; one of them is 0 */
     uint32_t least;           /* where both lengths are below it, a row of an older family is faster; 0 nowhere */
     uint32_t queries_up_to;   /* above 0: decode, taken for so many queries at most; serves fewer bounds too */
-    uint32_t cache_from;      /* above 0: a step, taken for so many queries against a cache at least, */
-    uint32_t cache_up_to;     /* and at most */
+    uint32_t cache_from;      /* above 0: a step, taken for so many (query, query head) pairs of a key head at least, */
+    uint32_t cache_up_to;     /* and so many queries at most, against a cache */
     uint32_t alignment_bytes; /* addresses and strides are multiples of this */
     uint8_t takes;            /* set of lib/takes.h: lengths on the device, ragged sequences, pages, sinks */
     uint8_t could;            /* what the row would take besides, if the spec set its family's fields */

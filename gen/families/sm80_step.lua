@@ -6,7 +6,7 @@ local shared = require("gen.gpu_step")
 local text = require("gen.text")
 
 local ROWS, WARPS = 16, 4                -- of a warp, of a block
-local CACHE_FROM, CACHE_UP_TO = 9, 256   -- queries against a cache that it is for: fewer are decode's
+local CACHE_FROM, CACHE_UP_TO = 65, 256  -- rows, of a query and a query head, and queries against a cache that it is for: fewer are decode's
 local TO_89 = { "80", "86", "87", "89" }
 local TO_90 = { "80", "86", "87", "89", "90" }
 -- A tile serves head dims up to `most`. `n`: its keys; up to 128 the order of sums is sm90a's. `archs`: where O and the

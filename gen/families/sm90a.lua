@@ -50,8 +50,8 @@ local sm90a = {
     -- rows of queries in one canonical order, of every kind of sequences and in pages (gen/families/sm90a_step.lua)
     schedule = schema.choice({ "persistent", "short", "step" }),
     span = schema.integer(16, 1 << 20, 16),                -- step: keys of the first spans
-    cache_from = schema.integer(1, 1 << 30),               -- step: for so many queries against a cache the plan takes it before other rows, from
-    cache_up_to = schema.integer(1, 1 << 30),              -- to
+    cache_from = schema.integer(1, 1 << 30),               -- step: against a cache the plan takes it before other rows from so many rows of a key head on,
+    cache_up_to = schema.integer(1, 1 << 30),              -- up to so many queries
     q_slots = schema.integer(1, 2),                        -- persistent: tiles of Q in shared memory
     stages = schema.integer(2, 4),                         -- persistent, step: of K, and of V
     registers = schema.integer(128, 240, 8),               -- persistent: of a thread that computes

@@ -7,7 +7,7 @@ local step = { takes = shared.takes }
 
 local KIB, ROWS, TILE_M = 1024, 64, 128
 local KEYS = { [64] = 128, [80] = 128, [96] = 128, [128] = 128, [256] = 64 } -- of a tile: the order of a head dim's sums
-local CACHE_FROM, CACHE_UP_TO = 4, 256 -- queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
+local CACHE_FROM, CACHE_UP_TO = 9, 256 -- rows and queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
 local WITH_INTERVALS = 216 -- where the loader looks at intervals, which takes more than 56
 local PIECE, PIECES = 32, { [64] = 16, [96] = 12, [128] = 8 } -- K and V of 8 bits: keys that come at a time, and how many such are on their way

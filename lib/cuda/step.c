@@ -124,6 +124,13 @@ void glint_step_explain(const struct glint_plan *plan, struct glint_text *text)
 {
     const struct glint_variant *row = &glint_variants[plan->variant];
     const struct glint_gpu_kernel *kernel = glint_gpu_kernel_of(row);
+    if (row->cache_from > 0) {
+        glint_text_str(text, "\nA step is meant for a cache and ");
+        glint_text_int(text, row->cache_from);
+        glint_text_str(text, " rows or more, (query, query head) pairs of a key head, or for more than 8 queries; here are ");
+        glint_text_int(text, plan->problem.seqlen_q * (plan->problem.heads_q / plan->problem.heads_kv));
+        glint_text_str(text, " rows.");
+    }
     glint_text_str(text, "\nKeys are summed up in spans that begin at fixed positions, of ");
     glint_text_int(text, (int64_t)kernel->chunk_steps * row->tile_n);
     glint_text_str(

@@ -90,7 +90,7 @@ const struct glint_variant glint_variants[] = {
               .tile_n = 128,
               .sm = 90,
               .math = GLINT_MATH_TF32,
-              .cache_from = 8,
+              .cache_from = 12,
               .cache_up_to = 200,
               .least = 64,
               .alignment_bytes = 16,
@@ -244,10 +244,12 @@ static bool takes(const struct glint_variant *v, const struct glint_problem *p, 
     return takes_strides(v, p->q, batch, heads, p->seqlen_q) && takes_strides(v, p->k, batch, heads, p->seqlen_k);
 }
 
-/* Is it what a step's row is meant for: so many queries against a cache of 2,048 keys, and sixteen keys a query? */
+/* Is it what a step's row is meant for: so many rows of a key head, or more queries than decode's, against a cache of
+ * 2,048 keys, and sixteen keys a query? */
 static bool against_cache(const struct glint_variant *v, const struct glint_problem *p)
 {
-    return p->seqlen_q >= (int64_t)v->cache_from && p->seqlen_q <= (int64_t)v->cache_up_to &&
+    const int64_t rows = p->seqlen_q * (p->heads_q / p->heads_kv);
+    return (rows >= (int64_t)v->cache_from || p->seqlen_q > 8) && p->seqlen_q <= (int64_t)v->cache_up_to &&
            (p->lengths != GLINT_LENGTHS_HOST || (p->seqlen_k >= 2048 && p->seqlen_k >= 16 * p->seqlen_q));
 }
 
@@ -441,21 +443,37 @@ START_TEST(rows_for_few_queries)
 }
 END_TEST
 
-/* A step's row is taken for so many queries as it is meant for, against at least sixteen times as many keys and 2,048,
- * before decode and before its family's rows; elsewhere after these. */
+/* A step's row is taken for so many rows and queries as it is meant for, against at least sixteen times as many keys as
+ * queries and 2,048, before decode and before its family's rows; elsewhere after these. */
 START_TEST(rows_for_a_step)
 {
     static const int64_t keys[] = {64, 200, 2047, 2048, 2049, 3000, 100000};
     for (int64_t queries = 1; queries < 300; queries++)
         for (size_t k = 0; k < sizeof keys / sizeof keys[0]; k++) {
             const struct glint_problem p = problem_of(1, 1, queries, keys[k]);
-            const bool meant = queries >= 8 && queries <= 200 && keys[k] >= 16 * queries && keys[k] >= 2048;
+            const bool meant = queries > 8 && queries <= 200 && keys[k] >= 16 * queries && keys[k] >= 2048;
             runnable = 1u << NEWEST | 1u << STEP | 1u << GPU_WIDE;
             ck_assert_uint_eq(taken(&p), meant ? STEP : NEWEST);
             runnable |= 1u << FEW;
             ck_assert_int_eq(taken(&p) == STEP, meant);
             ck_assert_int_eq(taken(&p) == FEW, queries <= 16 && !meant);
         }
+}
+END_TEST
+
+/* What bounds a step from below is (query, query head) pairs of a key head, whatever the group, and not the heads. With
+ * more than 8 queries it is taken, few rows or not. */
+START_TEST(rows_of_groups_for_a_step)
+{
+    runnable = 1u << STEP | 1u << FEW;
+    for (int64_t group = 1; group <= 16; group++)
+        for (int64_t queries = 1; queries <= 12; queries++)
+            for (int64_t heads = 1; heads <= 4; heads += 3) {
+                struct glint_problem p;
+                glint_problem_bshd(&p, GLINT_F32, 1, queries, 4096, group * heads, heads, 64);
+                ck_assert_msg((taken(&p) == STEP) == (queries * group >= 12 || queries > 8), "%lld queries, a group of %lld",
+                              (long long)queries, (long long)group);
+            }
 }
 END_TEST
 
@@ -763,6 +781,7 @@ int main(void)
     tcase_add_test(tcase, rows_for_short_sequences);
     tcase_add_test(tcase, rows_for_few_queries);
     tcase_add_test(tcase, rows_for_a_step);
+    tcase_add_test(tcase, rows_of_groups_for_a_step);
     tcase_add_test(tcase, bounds_of_keys_play_no_part);
     tcase_add_test(tcase, strides_that_some_rows_do_not_take);
     tcase_add_test(tcase, lengths_on_the_device);
