@@ -164,6 +164,86 @@ GLINT_DEVICE int32_t slots_of(const struct step_size &s, int32_t second)
     return s.spans - second + 1;
 }
 
+/* ---- a unit --------------------------------------------------------------------------------------------------- */
+
+/* What a unit leaves. */
+enum { UNIT_WHOLE, UNIT_FIRST, UNIT_SPANS };
+
+/* What the warps of a block are told of a unit: words in shared memory. */
+enum {
+    UNIT_ANY,   /* 0: there are no more */
+    UNIT_BEGIN, /* tiles of keys, to UNIT_END */
+    UNIT_END,
+    UNIT_CUT,   /* the first tile of which some row does not see a key, after UNIT_WHOLE_FROM */
+    UNIT_HEAD,  /* a group of query heads */
+    UNIT_BATCH, /* the sequence */
+    UNIT_FIRST_Q,
+    UNIT_FIRST_K,
+    UNIT_QUERY,   /* the first of the tile of rows */
+    UNIT_QUERIES, /* of the sequence */
+    UNIT_KEYS,
+    UNIT_LEFT, /* of its band */
+    UNIT_RIGHT,
+    UNIT_BLOCKS, /* of 16 rows, of this tile */
+    UNIT_ONE,    /* the sequence has one tile of rows: its keys are read by nobody else */
+    UNIT_WHO,    /* the warpgroup that works on it; 2: both */
+    UNIT_KIND,
+    UNIT_SPAN,   /* its first span */
+    UNIT_SECOND, /* the first span of chunk 1 */
+    UNIT_SLOT,   /* the first row of the tile's slots */
+    UNIT_SLOT_ROWS,
+    UNIT_WHOLE_FROM, /* with a window: the first tile that is after all rows' first keys */
+    UNIT_SPANS_END,  /* with intervals: behind the unit's last span */
+    UNIT_SEEN_SPAN,  /* and the span of UNIT_BEGIN, or its first one where no row sees a key */
+    UNIT_WORDS = 24,
+};
+
+/* Leaves unit `index` of its class, which is of sequence `b`, in shared memory; by one thread. */
+template <class Order>
+GLINT_DEVICE void write_unit(const struct glint_gpu_step &p, uint32_t unit, int32_t index, int32_t b, const struct planned &s)
+{
+    const struct step_size size = size_of<Order>(p, s.at.own);
+    const uint32_t heads = (uint32_t)p.heads, own = (uint32_t)(index - s.units), rest = own / heads;
+    const int32_t head = (int32_t)(own - rest * heads), chunk = (int32_t)(rest / (uint32_t)size.tiles);
+    const int32_t tile = size.tiles - 1 - ((int32_t)rest - chunk * size.tiles);
+    const int32_t query = tile * Order::BLOCKS * p.block_queries;
+    const auto blocks = key_blocks_of<Order>(s.at.own, query, query + Order::BLOCKS * p.block_queries);
+    const int32_t first = span_of_chunk<Order>(p, s, size, blocks, chunk),
+                  end = span_of_chunk<Order>(p, s, size, blocks, chunk + 1);
+    const int32_t second = s.chunks > 1 ? span_of_chunk<Order>(p, s, size, blocks, 1) : s.second;
+    const int32_t slot_rows = slot_rows_of<Order>(size), slots = slots_of(size, s.second);
+
+    const uint32_t words[UNIT_WORDS] = {
+        1,
+        (uint32_t)max(blocks.first, Order::spans::begin(p, first)),
+        (uint32_t)min(blocks.last + 1, Order::spans::begin(p, end)),
+        (uint32_t)blocks.hidden_from,
+        (uint32_t)head,
+        (uint32_t)b,
+        (uint32_t)s.at.first_q,
+        (uint32_t)s.at.first_k,
+        (uint32_t)query,
+        (uint32_t)s.at.own.seqlen_q,
+        (uint32_t)s.at.own.seqlen_k,
+        (uint32_t)s.at.own.left,
+        (uint32_t)s.at.own.right,
+        (uint32_t)min((int32_t)Order::BLOCKS, size.blocks - Order::BLOCKS * tile),
+        size.tiles == 1,
+        2,
+        (uint32_t)(chunk > 0                                        ? UNIT_SPANS
+                   : end >= Order::spans::count(p, blocks.last + 1) ? UNIT_WHOLE
+                                                                    : UNIT_FIRST),
+        (uint32_t)first,
+        (uint32_t)second,
+        (uint32_t)(s.base + (head * size.tiles + tile) * slots * slot_rows),
+        (uint32_t)slot_rows,
+        (uint32_t)blocks.whole_from,
+    };
+#pragma unroll
+    for (int i = 0; i < UNIT_WORDS; i += 4)
+        st_shared_u32x4(unit + 4 * i, words + i);
+}
+
 /* ---- making the plan ----------------------------------------------------------------------------------------- */
 
 GLINT_DEVICE int32_t warp_sum(int32_t value)
@@ -409,13 +489,26 @@ template <uint32_t threads> GLINT_DEVICE void sums_before(int32_t (&value)[4], i
     plan_sync<threads>();
 }
 
-/* By the first kernel, of one block, or by a warp of each block of the second. */
-template <class Order, uint32_t threads>
-GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint32_t shared)
+/* Whether the host has said all lengths: then the plan and the block's first unit are made of nothing else, so they may
+ * be made while the call before still runs. The plan is written behind that. */
+GLINT_DEVICE bool plan_is_early(const struct glint_gpu_step &p)
 {
+    const struct glint_gpu_sequences &all = p.base.sequences;
+
+    return !all.first_q && !all.first_k && !all.seqlens_q && !all.seqlens_k;
+}
+
+/* By the first kernel, of one block, or by a warp of each block of the second. `unit`, if given: where the block's first
+ * unit is left in shared memory, if the plan is early. */
+template <class Order, uint32_t threads>
+GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint32_t shared, uint32_t unit = 0)
+{
+    const bool early = threads == 32 && plan_is_early(p);
     const struct glint_gpu_shape &shape = p.base.shape;
     int32_t total[4] = {0, 0, 0, 0};
 
+    if (!early)
+        await_predecessors();
     const struct step_sequence mine = plan_sequences<Order, threads>(p, plan, shared);
     const float inverse = best_share<Order, threads>(p, plan, shared);
 #pragma unroll 1
@@ -438,11 +531,21 @@ GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint
         int32_t before[4] = {own[0], own[1], own[2], own[3]};
 
         sums_before<threads>(before, total, shared + sums_at<threads>(), begin + 32 >= shape.batch);
+        const int32_t units_before = s.few ? before[1] : before[0];
+        if (early) { /* once, as there are at most so many sequences, and they are of one class */
+            const int32_t number = (int32_t)block_index() - units_before;
+
+            if (unit && lane_index() == 0 && (int32_t)block_index() >= total[0] + total[1])
+                st_shared_u32(unit + 4 * UNIT_ANY, 0);
+            if (unit && number >= 0 && number < units)
+                write_unit<Order>(p, unit, (int32_t)block_index(), sequence,
+                                  {mine, chunks, second, units_before, before[3], before[2]});
+            await_predecessors();
+        }
         if (sequence < shape.batch) {
-            const int32_t many_before = before[0], few_before = before[1];
             const struct step_sequence at = shape.batch > (int32_t)threads ? get_planned(p, plan, sequence).at : mine;
 
-            put_planned(p, plan, sequence, {at, chunks, second, s.few ? few_before : many_before, before[3], before[2]});
+            put_planned(p, plan, sequence, {at, chunks, second, units_before, before[3], before[2]});
             st_global_u32(ends_of_plan(p, plan, PLAN_MANY) + sequence, (uint32_t)(before[0] + own[0]));
             st_global_u32(ends_of_plan(p, plan, PLAN_FEW) + sequence, (uint32_t)(before[1] + own[1]));
             st_global_u32(ends_of_plan(p, plan, PLAN_MERGES) + sequence, (uint32_t)(before[3] + own[3]));
@@ -473,37 +576,22 @@ GLINT_DEVICE int32_t find_sequence_of(const struct glint_gpu_step &p, const uint
     return first;
 }
 
-/* What a unit leaves. */
-enum { UNIT_WHOLE, UNIT_FIRST, UNIT_SPANS };
-
-/* What the warps of a block are told of a unit: words in shared memory. */
-enum {
-    UNIT_ANY,   /* 0: there are no more */
-    UNIT_BEGIN, /* tiles of keys, to UNIT_END */
-    UNIT_END,
-    UNIT_CUT,   /* the first tile of which some row does not see a key, after UNIT_WHOLE_FROM */
-    UNIT_HEAD,  /* a group of query heads */
-    UNIT_BATCH, /* the sequence */
-    UNIT_FIRST_Q,
-    UNIT_FIRST_K,
-    UNIT_QUERY,   /* the first of the tile of rows */
-    UNIT_QUERIES, /* of the sequence */
-    UNIT_KEYS,
-    UNIT_LEFT, /* of its band */
-    UNIT_RIGHT,
-    UNIT_BLOCKS, /* of 16 rows, of this tile */
-    UNIT_ONE,    /* the sequence has one tile of rows: its keys are read by nobody else */
-    UNIT_WHO,    /* the warpgroup that works on it; 2: both */
-    UNIT_KIND,
-    UNIT_SPAN,   /* its first span */
-    UNIT_SECOND, /* the first span of chunk 1 */
-    UNIT_SLOT,   /* the first row of the tile's slots */
-    UNIT_SLOT_ROWS,
-    UNIT_WHOLE_FROM, /* with a window: the first tile that is after all rows' first keys */
-    UNIT_SPANS_END,  /* with intervals: behind the unit's last span */
-    UNIT_SEEN_SPAN,  /* and the span of UNIT_BEGIN, or its first one where no row sees a key */
-    UNIT_WORDS = 24,
+/* Unit number `number` among those of its class. */
+struct unit_number {
+    int32_t index;
+    bool of_many;
 };
+
+GLINT_DEVICE struct unit_number class_of_unit(int32_t number, int32_t many, int32_t few)
+{
+    if (few == 0 || many == 0)
+        return {number, few == 0};
+    /* of each so many units, in proportion, one of many rows */
+    const int32_t before = (int32_t)((int64_t)number * many / (many + few));
+    const bool of_many = (int32_t)((int64_t)(number + 1) * many / (many + few)) > before;
+
+    return {of_many ? before : number - before, of_many};
+}
 
 /* Leaves unit number `number` of the plan in shared memory; by a whole warp. false if there is none. */
 template <class Order>
@@ -514,58 +602,12 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t *plan, uint3
             st_shared_u32(unit + 4 * UNIT_ANY, 0);
         return false;
     }
-    bool of_many = few == 0;
-    int32_t index = number;
-    if (few > 0 && many > 0) { /* of each so many units, in proportion, one of many rows */
-        const int32_t before = (int32_t)((int64_t)number * many / (many + few));
-
-        of_many = (int32_t)((int64_t)(number + 1) * many / (many + few)) > before;
-        index = of_many ? before : number - before;
-    }
-    const int32_t b = find_sequence_of(p, ends_of_plan(p, plan, of_many ? PLAN_MANY : PLAN_FEW), index);
+    const struct unit_number own = class_of_unit(number, many, few);
+    const int32_t b = find_sequence_of(p, ends_of_plan(p, plan, own.of_many ? PLAN_MANY : PLAN_FEW), own.index);
     const struct planned s = get_planned(p, plan, b);
-    const struct step_size size = size_of<Order>(p, s.at.own);
-    const uint32_t heads = (uint32_t)p.heads, own = (uint32_t)(index - s.units), rest = own / heads;
-    const int32_t head = (int32_t)(own - rest * heads), chunk = (int32_t)(rest / (uint32_t)size.tiles);
-    const int32_t tile = size.tiles - 1 - ((int32_t)rest - chunk * size.tiles);
-    const int32_t query = tile * Order::BLOCKS * p.block_queries;
-    const auto blocks = key_blocks_of<Order>(s.at.own, query, query + Order::BLOCKS * p.block_queries);
-    const int32_t first = span_of_chunk<Order>(p, s, size, blocks, chunk),
-                  end = span_of_chunk<Order>(p, s, size, blocks, chunk + 1);
-    const int32_t second = s.chunks > 1 ? span_of_chunk<Order>(p, s, size, blocks, 1) : s.second;
-    const int32_t slot_rows = slot_rows_of<Order>(size), slots = slots_of(size, s.second);
 
-    if (lane_index() == 0) {
-        const uint32_t words[UNIT_WORDS] = {
-            1,
-            (uint32_t)max(blocks.first, Order::spans::begin(p, first)),
-            (uint32_t)min(blocks.last + 1, Order::spans::begin(p, end)),
-            (uint32_t)blocks.hidden_from,
-            (uint32_t)head,
-            (uint32_t)b,
-            (uint32_t)s.at.first_q,
-            (uint32_t)s.at.first_k,
-            (uint32_t)query,
-            (uint32_t)s.at.own.seqlen_q,
-            (uint32_t)s.at.own.seqlen_k,
-            (uint32_t)s.at.own.left,
-            (uint32_t)s.at.own.right,
-            (uint32_t)min((int32_t)Order::BLOCKS, size.blocks - Order::BLOCKS * tile),
-            size.tiles == 1,
-            2,
-            (uint32_t)(chunk > 0                                        ? UNIT_SPANS
-                       : end >= Order::spans::count(p, blocks.last + 1) ? UNIT_WHOLE
-                                                                        : UNIT_FIRST),
-            (uint32_t)first,
-            (uint32_t)second,
-            (uint32_t)(s.base + (head * size.tiles + tile) * slots * slot_rows),
-            (uint32_t)slot_rows,
-            (uint32_t)blocks.whole_from,
-        };
-#pragma unroll
-        for (int i = 0; i < UNIT_WORDS; i += 4)
-            st_shared_u32x4(unit + 4 * i, words + i);
-    }
+    if (lane_index() == 0)
+        write_unit<Order>(p, unit, own.index, b, s);
     warp_sync();
     return true;
 }

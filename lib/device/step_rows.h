@@ -555,7 +555,6 @@ template <class Variant> struct step_rows {
     GLINT_DEVICE void plan(const struct glint_gpu_step &p)
     {
         admit_successors();
-        await_predecessors();
         make_plan<order, PLAN_THREADS>(p, p.plan, shared_base());
     }
 
@@ -566,12 +565,12 @@ template <class Variant> struct step_rows {
         int32_t number = (int32_t)block_index();
 
         admit_successors();
-        await_predecessors();
-        if (p.own_plan > 0) {
-            if (warp_index() == 0)
-                make_plan<order, 32>(p, plan, shared + K_AT);
+        if (p.own_plan > 0 && warp_index() == 0)
+            make_plan<order, 32>(p, plan, shared + K_AT);
+        else
+            await_predecessors();
+        if (p.own_plan > 0)
             block_sync();
-        }
         if (!INTERVALS && p.base.pages.table && p.base.sequences.fault)
 #pragma unroll 1
             for (int32_t i = (int32_t)block_index(); i < p.base.shape.batch; i += p.blocks)

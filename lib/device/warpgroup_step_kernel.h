@@ -458,7 +458,6 @@ template <class Variant> struct step_kernel {
     GLINT_DEVICE void plan(const struct glint_gpu_step &p)
     {
         admit_successors();
-        await_predecessors();
         make_plan<order, PLAN_THREADS>(p, p.plan, shared_base());
     }
 
@@ -482,10 +481,11 @@ template <class Variant> struct step_kernel {
             st_shared_u32x4(shared + i, zeros);
         fence_async_shared();
         admit_successors();
-        await_predecessors();
         if (p.own_plan > 0 && warp == 0) {
-            make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT);
+            make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT, unit_ring::tile(shared, {0, 0}));
             warp_sync();
+        } else {
+            await_predecessors();
         }
         block_sync();
         const uint32_t role = INTERVALS ? warp_index() : warp; /* a loader has few registers */

@@ -133,6 +133,7 @@ GLINT_DEVICE void load_units(const struct glint_gpu_step &p, uint32_t shared, co
     struct ring u = {0, 0};
     uint32_t phase[2] = {0, 0};
     int32_t number = (int32_t)block_index(), turn = 0;
+    bool announced = p.own_plan > 0 && plan_is_early(p); /* the first unit */
     auto advance = [&]() {
         if (p.own_plan > 0)
             number += p.blocks;
@@ -146,7 +147,8 @@ GLINT_DEVICE void load_units(const struct glint_gpu_step &p, uint32_t shared, co
 
         unit_ring::wait_empty(shared, u);
         for (;;) {
-            any = put_unit<typename tiles::order>(p, plan, unit, number, many, few);
+            any = announced ? unit_word(unit, UNIT_ANY) != 0 : put_unit<typename tiles::order>(p, plan, unit, number, many, few);
+            announced = false;
             if (!any || unit_word(unit, UNIT_BEGIN) < unit_word(unit, UNIT_END) || unit_word(unit, UNIT_KIND) == UNIT_WHOLE)
                 break;
             warp_sync(); /* all lanes have read the unit before the next one is in its place */

@@ -69,6 +69,7 @@ static void make_tokens(uint64_t seed)
 }
 
 static int64_t slack = 40; /* rows of a linear cache behind the last key */
+static bool of_host;       /* a linear cache's length is the host's: blocks plan while the call before runs */
 static int64_t window = 0; /* keys that a token sees, its own included; 0: all before it */
 /* What a call says beside the mask. Intervals that hide nothing and a tree that is a chain change no bit. Of intervals
  * of a token's own some show no key, and some a few keys far from the end. */
@@ -168,7 +169,7 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     }
     const bool paged = page_rows > 0;
     const int64_t used = paged ? (tokens + page_rows - 1) / page_rows : 0, pages = used + 3, width = used + 2,
-                  capacity = tokens + slack;
+                  capacity = of_host ? tokens : tokens + slack;
     for (int64_t i = 0; i < pages; i++)
         order[i] = (int32_t)i;
     for (int64_t i = pages - 1; i > 0; i--) {
@@ -196,7 +197,7 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     problem.alibi = bias == SLOPES;
     problem.kv_dtype = kv_dtype;
     problem.kv_scales = kv_dtype != 0 ? GLINT_SCALES_ROW : GLINT_SCALES_NONE;
-    problem.lengths = paged ? GLINT_LENGTHS_RAGGED : GLINT_LENGTHS_DEVICE;
+    problem.lengths = paged ? GLINT_LENGTHS_RAGGED : of_host ? GLINT_LENGTHS_HOST : GLINT_LENGTHS_DEVICE;
     if (paged) {
         problem.rows_q = rows;
         problem.page_rows = page_rows;
@@ -226,7 +227,7 @@ static int64_t run(const struct span *spans, int count, int64_t page_rows, uint6
     }
     t.o = sim_allocate((size_t)(rows * row_q()) * 2);
     t.lse = sim_allocate((size_t)(rows * HEADS) * 4);
-    t.seqlens_k = device_copy(seqlens_k, (size_t)count * 4);
+    t.seqlens_k = paged || !of_host ? device_copy(seqlens_k, (size_t)count * 4) : NULL;
     t.first_q = paged ? device_copy(first_q, (size_t)(count + 1) * 4) : NULL;
     t.page_table = paged ? device_copy(table, (size_t)(count * width) * 4) : NULL;
     const int64_t words = (problem.seqlen_q + 31) / 32;
@@ -313,6 +314,7 @@ static void prompt(void)
         const int count = pages > 0 ? 1 + (int)rand_below(&r, 4) : 1;
         struct span spans[SPANS];
         int64_t at = 0;
+        of_host = seed / 4 % 2 == 1;
         for (int i = 0; i < count; i++) {
             static const int64_t lengths[] = {1, 1, 5, 22, 90};
             spans[i].from = (int64_t)rand_below(&r, 600);
@@ -324,6 +326,7 @@ static void prompt(void)
             at += spans[i].to - spans[i].from;
         }
     }
+    of_host = false;
 }
 
 /* A prompt of 300 tokens with something added to its scores. */
