@@ -125,10 +125,10 @@ static int64_t most_queries(const struct glint_variant *row, const struct questi
 }
 
 /* A server's step is meant for queries against a cache, from so many rows on and up to so many queries. Where the host
- * gives the lengths, that is at least STEP_KEYS keys and STEP_KEYS_A_QUERY keys for each query, and a sequence changes its
- * row there. Where the call has the lengths, the bound of keys plays no part. A step loses where keys are few, and wins the more the more there are. Its time over
- * the time of the best other row (NVIDIA H200, bf16, 32:8 heads of 128 and 64:8 of 64;
- * bench/results/h200_rows_2026-11-24.csv):
+ * gives the lengths, that is at least STEP_KEYS keys and STEP_KEYS_A_QUERY keys for each query, and a sequence changes
+ * its row there. Where the call has the lengths, the bound of keys plays no part. A step loses where keys are few, and
+ * wins the more the more there are. Its time over the time of the best other row (NVIDIA H200, bf16, 32:8 heads of 128
+ * and 64:8 of 64; bench/results/h200_rows_2026-11-24.csv):
  *
  *                  1 x 1,024 keys   1 x 8,192     8 x 8,192     1 x 65,536    64 x 2,048
  *    1 query       2.75, 2.52       2.16, 2.50    1.14, 1.13    1.30, 1.40    1.12, 1.24
@@ -142,9 +142,9 @@ static int64_t most_queries(const struct glint_variant *row, const struct questi
  * (bench/results/sm90a_step_notes.md). */
 enum { STEP_KEYS = 2048, STEP_KEYS_A_QUERY = 16 };
 
-/* Rows are (query, query head) pairs of a key head. Decode's time grows with every 8 of them, a step's with every 64, so
- * rows bound from below: a query count would be right for one group alone. More than FEW queries are not decode's. A
- * step's time over decode's with up to 8, 16, 24 and 32 rows, in groups of 1 to 16 (NVIDIA H200, bf16 in pages of 64
+/* Rows are (query, query head) pairs of a key head. Decode's time grows with every 8 of them, a step's with every 64.
+ * So rows bound from below: a query count would be right for one group alone. More than FEW queries are not decode's.
+ * A step's time over decode's with up to 8, 16, 24 and 32 rows, in groups of 1 to 16 (NVIDIA H200, bf16 in pages of 64
  * and int8, head_dim 128; bench/results/h200_steps_rows_2026-11-28.csv):
  *
  *                1 x 8,192 keys          1 x 65,536              8 x 8,192               64 x 2,048

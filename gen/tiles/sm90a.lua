@@ -62,26 +62,29 @@ local data = {
     },
   },
 
-  -- Where the family has step = true, one more of each mask. cache_from: rows, (query, query head) pairs of a key head, of
-  -- which decode has 8 a tile; cache_up_to: queries. lib/choose.c has what was measured.
+  -- Where the family has step = true, one more of each mask. cache_from: rows, (query, query head) pairs of a key head,
+  -- of which decode has 8 a tile; cache_up_to: queries. lib/choose.c has what was measured; at 80 and 96 a step is
+  -- faster with one row, too, but for one sequence of few keys.
   step = {
     [64] = { m = 128, n = 128, schedule = "step", stages = 4, cache_from = 9, cache_up_to = 256, least = 33,
       why = "any number of queries against a cache, one order of sums", measured = "2026-11-26 on an NVIDIA H100 and an H200" },
-    [80] = { m = 128, n = 128, schedule = "step", stages = 3, cache_from = 9, cache_up_to = 256, why = "as at 96", measured = {} },
-    [96] = { m = 128, n = 128, schedule = "step", stages = 3, cache_from = 9, cache_up_to = 256,
+    [80] = { m = 128, n = 128, schedule = "step", stages = 3, cache_from = 1, cache_up_to = 256,
+      why = "as at 96", measured = "2026-11-28 on an NVIDIA H200" },
+    [96] = { m = 128, n = 128, schedule = "step", stages = 3, cache_from = 1, cache_up_to = 256,
       why = "any number of queries against a cache, one order of sums", measured = "2026-11-24 on an NVIDIA H200" },
     [128] = { m = 128, n = 128, schedule = "step", cache_from = 9, cache_up_to = 256,
       why = "any number of queries against a cache, one order of sums", measured = "2026-11-24 on an NVIDIA H200" },
     [256] = { m = 128, n = 64, schedule = "step", cache_from = 9, cache_up_to = 256,
-      why = "two stages of K and V, and O of the spans before in the workspace", measured = {} },
+      why = "two stages of K and V, and O of the spans before in the workspace", measured = "2026-11-28 on an NVIDIA H200" },
   },
 
-  -- A step where K and V are of 8 bits, which no other forward row of a GPU reads, but decode: up to 32 rows it is ahead.
+  -- A step where K and V are of 8 bits, which no other forward row of a GPU reads, but decode, which is ahead up to 32
+  -- rows, and at 96 up to 16.
   narrow_step = {
     [64] = { m = 128, n = 128, schedule = "step", stages = 4, cache_from = 33, cache_up_to = 256, why = "K and V of 8 bits",
       measured = "2026-11-26 on an NVIDIA H100, 2026-11-28 on an NVIDIA H200" },
-    [96] = { m = 128, n = 128, schedule = "step", stages = 4, cache_from = 33, cache_up_to = 256, why = "K and V of 8 bits",
-      measured = {} },
+    [96] = { m = 128, n = 128, schedule = "step", stages = 4, cache_from = 17, cache_up_to = 256, why = "K and V of 8 bits",
+      measured = "2026-11-28 on an NVIDIA H200" },
     [128] = { m = 128, n = 128, schedule = "step", stages = 3, cache_from = 33, cache_up_to = 256, why = "K and V of 8 bits",
       measured = "2026-11-26 on an NVIDIA H100, 2026-11-28 on an NVIDIA H200" },
   },

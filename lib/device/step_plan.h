@@ -489,8 +489,8 @@ template <uint32_t threads> GLINT_DEVICE void sums_before(int32_t (&value)[4], i
     plan_sync<threads>();
 }
 
-/* Whether the host has said all lengths: then the plan and the block's first unit are made of nothing else, so they may
- * be made while the call before still runs. The plan is written behind that. */
+/* Whether the host has said all lengths: then the plan and the block's first unit are made of nothing else, so they
+ * may be made while the call before still runs. The plan is written behind that. */
 GLINT_DEVICE bool plan_is_early(const struct glint_gpu_step &p)
 {
     const struct glint_gpu_sequences &all = p.base.sequences;
@@ -498,8 +498,8 @@ GLINT_DEVICE bool plan_is_early(const struct glint_gpu_step &p)
     return !all.first_q && !all.first_k && !all.seqlens_q && !all.seqlens_k;
 }
 
-/* By the first kernel, of one block, or by a warp of each block of the second. `unit`, if given: where the block's first
- * unit is left in shared memory, if the plan is early. */
+/* By the first kernel, of one block, or by a warp of each block of the second. `unit`, if given: where the block's
+ * first unit is left in shared memory, if the plan is early. */
 template <class Order, uint32_t threads>
 GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint32_t shared, uint32_t unit = 0)
 {

@@ -1,7 +1,8 @@
-/* Control of the tools that watch kernels: two right programs and one with a race (control.cu). The simulator must find
- * the race, and nothing in the right ones. On a GPU, `control_on_device right`, `lanes` and `early` are run under
- * compute-sanitizer, which tells what its findings on Hopper's bulk copies are worth, and on what a step's warps hand on
- * (tests/gpu/run_backend.sh, part sanitize). Outputs are not initialised, so that initcheck looks at who writes them. */
+/* Control of the tools that watch kernels: two right programs and one with a race (control.cu). The simulator must
+ * find the race, and nothing in the right ones. On a GPU, `control_on_device right`, `lanes` and `early` are run under
+ * compute-sanitizer, which tells what its findings on Hopper's bulk copies are worth, and on what a step's warps hand
+ * on (tests/gpu/run_backend.sh, part sanitize). Outputs are not initialised, so that initcheck looks at who writes
+ * them. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
