@@ -532,7 +532,7 @@ GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint
 
         sums_before<threads>(before, total, shared + sums_at<threads>(), begin + 32 >= shape.batch);
         const int32_t units_before = s.few ? before[1] : before[0];
-        if (early) { /* once, as there are at most so many sequences, and they are of one class */
+        if (early) { /* its sequences are of one class */
             const int32_t number = (int32_t)block_index() - units_before;
 
             if (unit && lane_index() == 0 && (int32_t)block_index() >= total[0] + total[1])
@@ -540,8 +540,9 @@ GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint
             if (unit && number >= 0 && number < units)
                 write_unit<Order>(p, unit, (int32_t)block_index(), sequence,
                                   {mine, chunks, second, units_before, before[3], before[2]});
-            await_predecessors();
         }
+        if (early) /* once, as there are at most so many sequences */
+            await_predecessors();
         if (sequence < shape.batch) {
             const struct step_sequence at = shape.batch > (int32_t)threads ? get_planned(p, plan, sequence).at : mine;
 

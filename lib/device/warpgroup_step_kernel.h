@@ -481,11 +481,12 @@ template <class Variant> struct step_kernel {
             st_shared_u32x4(shared + i, zeros);
         fence_async_shared();
         admit_successors();
-        if (p.own_plan > 0 && warp == 0) {
+        const bool plans = p.own_plan > 0 && warp == 0;
+        if (!plans)
+            await_predecessors();
+        if (plans) {
             make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT, unit_ring::tile(shared, {0, 0}));
             warp_sync();
-        } else {
-            await_predecessors();
         }
         block_sync();
         const uint32_t role = INTERVALS ? warp_index() : warp; /* a loader has few registers */
