@@ -115,8 +115,8 @@ struct glint_dbias {
     ptrdiff_t pitch;
 };
 
-/* sums[keys][pitch] += ds[keys][ds_pitch], of the first `lanes` lanes of the keys [from, to). What lanes beyond them hold
- * is no pair's: K and V of a key that no query of theirs sees may have made it NaN. */
+/* sums[keys][pitch] += ds[keys][ds_pitch], of the first `lanes` lanes of the keys [from, to). What lanes beyond them
+ * hold is no pair's: K and V of a key that no query of theirs sees may have made it NaN. */
 GLINT_INLINE void glint_dbias_add(float *sums, ptrdiff_t pitch, const float *ds, ptrdiff_t ds_pitch, int64_t lanes, int64_t from,
                                   int64_t to)
 {

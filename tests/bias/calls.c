@@ -151,8 +151,8 @@ static void calls(const struct glint_context *context)
     call_says(&forward, GLINT_FORWARD, &t, GLINT_OK, "would run");
 }
 
-/* A sequence of 2 queries where there is room for 5, and a NaN among its keys: of dBias the rows beyond the 2, which have no
- * pair in it, are 0, or where sequences share the bias finite. */
+/* A sequence of 2 queries where there is room for 5, and a NaN among its keys: of dBias the rows beyond the 2 have no
+ * pair in it. They are 0, or where sequences share the bias finite. */
 static void beyond_a_length(const struct glint_context *context, bool shared)
 {
     static const int32_t queries[BATCH] = {2, QUERIES}, keys[BATCH] = {KEYS, KEYS};
