@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """A server's step on a GPU: one to thousands of queries of each sequence against a cache, linear and in pages, and mixed batches.
 
-    ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so     (or bench/steps_sm80.lua and bench/steps_sm80_wide.lua,
-    for --family sm80)
+    ./bazelw build --repo_env=GLINT_SPEC=bench/steps.lua //examples/pytorch:libglint_shared.so     (or bench/steps_narrow.lua, for 8 bits
+    at 80 and 256 and with trees, or bench/steps_sm80.lua and bench/steps_sm80_wide.lua, for --family sm80)
     FA3=folder bench/steps.py [check] [law] [schedules] [cliff] [mixed] [masks] [trees] [narrow] [few] [paged] [small] [ragged] [rows] [--csv FILE] [--dims 128,64] [--family sm80]
 
 check   O and LSE of a step's rows against float32, at lengths around every boundary
@@ -141,9 +141,9 @@ def has_step(*what, **of):
         return False
 
 
-def has_mask(kind, dim):
-    """Whether the family has a step of this head_dim in bfloat16 under a mask ("causal", "interval" for intervals, "tree")."""
-    return any(name.startswith(f"fwd_bf16_d{dim}_{kind}__{family}_step_") for name in names())
+def has_mask(kind, dim, kv=None):
+    """Whether the family has a step of this head_dim in bfloat16 under a mask ("causal", "interval" for intervals, "tree"), over a cache of kv."""
+    return any(name.startswith(f"fwd_bf16_{NARROW[kv][1] + '_' if kv else ''}d{dim}_{kind}__{family}_step_") for name in names())
 
 
 def there(cases):
@@ -292,7 +292,7 @@ def check():
 def check_narrow():
     torch.manual_seed(3)
     good = total = 0
-    for dim, heads, heads_kv, dtype in ((dim, *shape, dtype) for dtype in NARROW for dim, *shape in ((128, 32, 8), (64, 7, 1), (96, 12, 4), (192, 12, 4), (256, 8, 2)) if has(dtype, dim)):
+    for dim, heads, heads_kv, dtype in ((dim, *shape, dtype) for dtype in NARROW for dim, *shape in ((128, 32, 8), (64, 7, 1), (96, 12, 4), (80, 12, 4), (192, 12, 4), (256, 8, 2)) if has(dtype, dim)):
         for batch, queries, keys, mask, window in ((2, 1, 1000, CAUSAL, (0, 0)), (2, 5, 1000, CAUSAL, (0, 0)), (1, 130, 3000, CAUSAL, (0, 0)), (1, 300, 300, CAUSAL, (0, 0)),
                                                    (1, 1, 20000, CAUSAL, (0, 0)), (1, 600, 5000, CAUSAL, (0, 0)), (1, 3, 70000, CAUSAL, (0, 0)), (2, 300, 700, BAND, (64, 0)),
                                                    (1, 17, 70000, BAND, (9000, 0))):
@@ -327,11 +327,12 @@ def check_masks():
     """Trees and intervals of random bits, in pages, ragged; sequences of few and of many new tokens."""
     torch.manual_seed(4)
     good = total = 0
-    for dim, heads, heads_kv in ((128, 32, 8), (64, 7, 1), (96, 12, 4), (192, 12, 4), (256, 8, 2)):
-        for kind, rows, mask, window in ((kind, *rest) for kind in ("interval", "tree") if has_mask(kind, dim)
+    for dim, heads, heads_kv, kv in ((*shape, kv) for kv in (None, *NARROW) for shape in ((128, 32, 8), (64, 7, 1), (96, 12, 4), (80, 12, 4), (192, 12, 4), (256, 8, 2))):
+        for kind, rows, mask, window in ((kind, *rest) for kind in ("interval", "tree") if has_mask(kind, dim, kv)
                                          for rest in ((16, CAUSAL, (0, 0)), (64, CAUSAL, (0, 0)), (256, BAND, (700, 0)))):
             queries, keys = [1, 1, 5, 64, 300, 20, 1, 33], [1, 900, 2000, 64, 1500, 3333, 5000, 33]
             k, v, table = pages_of(keys, rows, heads_kv, dim)
+            k, v = narrowed(k, kv), narrowed(v, kv)
             firsts, words = [0, *torch.tensor(queries).cumsum(0).tolist()], -(-max(queries) // 32)
             q = random(firsts[-1], heads, dim)
             spans = [random_intervals(n, m) for n, m in zip(queries, keys)]
@@ -341,9 +342,9 @@ def check_masks():
                         tree=torch.cat([words_of(seen, words) for seen in trees_seen]) if kind == "tree" else None)()
             for i, n in enumerate(keys):
                 a, b = firsts[i], firsts[i + 1]
-                o, lse = reference(q[a:b], keys_of(k, table, i, n), keys_of(v, table, i, n), mask, window, 0.0, spans[i], trees_seen[i])
+                o, lse = reference(q[a:b], keys_of(widened(k), table, i, n), keys_of(widened(v), table, i, n), mask, window, 0.0, spans[i], trees_seen[i])
                 blind = torch.isneginf(lse).all(0)
-                good += right(f"{kind} d{dim} {heads}:{heads_kv} pages of {rows}, {b - a} x {n} mask {mask} {window}", call.o[a:b], call.lse[:, a:b], o, lse) if not blind.all() else (
+                good += right(f"{kv or ''} {kind} d{dim} {heads}:{heads_kv} pages of {rows}, {b - a} x {n} mask {mask} {window}", call.o[a:b], call.lse[:, a:b], o, lse) if not blind.all() else (
                     bool((call.o[a:b] == 0).all() and torch.isneginf(call.lse[:, a:b]).all()))
                 total += 1
     print(f"check, trees and intervals: {good} of {total} are right", flush=True)
@@ -354,28 +355,30 @@ def law_masks():
     """Intervals that hide nothing and a chain give the bits of a causal mask; tokens with intervals of their own have the same bits in a prompt, in chunks and alone."""
     torch.manual_seed(5)
     good = total = 0
-    for dim, heads, heads_kv, rows in there(((128, 32, 8, 5000), (64, 16, 2, 9000), (96, 12, 4, 5000), (192, 12, 4, 5000), (256, 8, 2, 5000))):
-        q, k, v = 3 * random(1, rows, heads, dim), random(1, rows, heads_kv, dim), random(1, rows, heads_kv, dim)
-        whole = Call(q, k, v, row="step")()
+    plain = ((128, 32, 8, 5000), (64, 16, 2, 9000), (96, 12, 4, 5000), (80, 12, 4, 5000), (192, 12, 4, 5000), (256, 8, 2, 5000))
+    for dim, heads, heads_kv, rows, kv in (*((*case, None) for case in there(plain)), *((*case, kv) for kv in NARROW for case in plain if has(kv, case[0]))):
+        q, k, v = 3 * random(1, rows, heads, dim), narrowed(random(1, rows, heads_kv, dim), kv), narrowed(random(1, rows, heads_kv, dim), kv)
+        whole = Call(q, k, v, row="step")() if has_mask("causal", dim, kv) else None
         own = tuple(x[None] for x in random_intervals(rows, rows))
-        with_own = Call(q, k, v, row="step", interval=own)() if has_mask("interval", dim) else None
+        with_own = Call(q, k, v, row="step", interval=own)() if has_mask("interval", dim, kv) else None
 
         def compare(name, call, beside, low, high):
             nonlocal good, total
             ok = same(call.o.reshape(-1, heads, dim), beside.o[0, low:high]) and same(call.lse.reshape(heads, -1), beside.lse[0, :, low:high])
             good, total = good + ok, total + 1
             if not ok:
-                print(f"  differs: d{dim} {heads}:{heads_kv}: {name}, queries {low} to {high}", flush=True)
+                print(f"  differs: {kv or ''} d{dim} {heads}:{heads_kv}: {name}, queries {low} to {high}", flush=True)
 
         for i in range(60):
             low = int(torch.randint(0, rows, ()))
             high = min(rows, low + (1 if i < 10 else int(2 ** (torch.rand(()) * 11))))
             part, lens, n = q[:, low:high].contiguous(), ints([high]), high - low
             everything = torch.zeros(1, n, dtype=torch.int32, device=DEVICE), torch.full((1, n), 2**31 - 1, dtype=torch.int32, device=DEVICE)
-            if has_mask("tree", dim):
+            if whole and has_mask("tree", dim, kv):
                 compare("a chain", Call(part, k, v, lens=lens, row="step", tree=chain(n, -(-n // 32))[None])(), whole, low, high)
-            if has_mask("interval", dim):
+            if whole and has_mask("interval", dim, kv):
                 compare("intervals that hide nothing", Call(part, k, v, lens=lens, row="step", interval=everything)(), whole, low, high)
+            if with_own:
                 mine = tuple(x[:, low:high].contiguous() for x in own)
                 compare("intervals of its own", Call(part, k, v, lens=lens, row="step", interval=mine)(), with_own, low, high)
     print(f"law, trees and intervals: {good} of {total} have the same bits", flush=True)
@@ -397,7 +400,7 @@ LAW = ((128, 32, 8, 5000, 0, 0.0), (64, 16, 2, 5000, 0, 0.0), (128, 10, 2, 26000
        (96, 12, 4, 9000, 0, 0.0), (96, 12, 4, 5000, 1000, 0.0), (80, 12, 4, 9000, 0, 0.0), (80, 12, 4, 5000, 1000, 0.0), (256, 8, 2, 26000, 0, 0.0),
        (256, 8, 2, 5000, 1000, 0.0), (192, 12, 4, 26000, 0, 0.0), (192, 12, 4, 5000, 1000, 0.0), (192, 7, 1, 9000, 1000, 30.0), (256, 7, 1, 9000, 1000, 30.0))
 LAW_NARROW = ((128, 32, 8, 5000, 0, 0.0), (64, 7, 1, 26000, 0, 0.0), (128, 10, 2, 9000, 1000, 0.0), (96, 12, 4, 9000, 0, 0.0), (192, 12, 4, 9000, 1000, 0.0),
-              (256, 8, 2, 9000, 0, 0.0))
+              (80, 12, 4, 9000, 0, 0.0), (80, 12, 4, 5000, 1000, 0.0), (256, 8, 2, 26000, 0, 0.0), (256, 7, 1, 9000, 1000, 0.0))
 
 
 def law(plain=LAW):
@@ -962,7 +965,7 @@ def main():
     parts, dims = options.parts or ["check", "law", "cliff", "mixed", "masks"], [int(d) for d in options.dims.split(",")]
     torch.set_grad_enabled(False)
     for part, function in (("check", check), *([("check", check_narrow)] if any(has(torch.int8, dim) for dim in DIMS) else []), ("law", law), ("schedules", lambda: schedules(dims)),
-                           *([("check", check_masks), ("law", law_masks)] if any(has_mask("tree", dim) for dim in DIMS) else [])):
+                           *([("check", check_masks), ("law", law_masks)] if any(has_mask("tree", dim, kv) for dim in DIMS for kv in (None, *NARROW)) else [])):
         if part in parts and not function():
             return 1
     table = Table(options.csv)

@@ -252,7 +252,7 @@ end
 -- of 8 bits, and a step alone a tree. At head_dim 256 registers are too few for a softcap and a tensor.
 function sm90a.lacks(key)
   local intervals, narrow = axes.field(key, "mask", "intervals"), key.narrow or axes.field(key, "kv_dtype", "narrow")
-  if narrow then return key.pass ~= "fwd" or key.dtype ~= "bf16" or intervals end
+  if narrow then return key.pass ~= "fwd" or key.dtype ~= "bf16" or not step.goes(key.head_dim, intervals, true) end
   if key.mask == "tree" then return key.pass ~= "fwd" or not step.goes(key.head_dim, true) end
   if axes.field(key, "bias", "bias_tensor") and axes.field(key, "softcap", "capped") and key.head_dim > 192 then return true end
   return key.pass == "bwd" and (axes.field(key, "softcap", "capped") or (intervals and key.head_dim > 128))

@@ -10,14 +10,16 @@ local KEYS = { [64] = 128, [80] = 128, [96] = 128, [128] = 128, [256] = 64 } -- 
 local CACHE_FROM, CACHE_UP_TO = 9, 256 -- rows and queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
 local WITH_INTERVALS = 216 -- where the loader looks at intervals, which takes more than 56
-local PIECE, PIECES = 32, { [64] = 16, [96] = 12, [128] = 8 } -- K and V of 8 bits: keys that come at a time, and how many such are on their way
-local SCALES_BYTES = 2 * 2 * 4 * 128 -- of two tiles of K, and of V
+local PIECE, PIECES = 32, { [64] = 16, [80] = 16, [96] = 12, [128] = 8, [256] = 6 } -- K and V of 8 bits: keys that come at a time, and how many such are on their way
+local SCALES_BYTES = 2 * 2 * 4       -- of a key of two tiles of K, and of V
 local UNITS, UNIT_BYTES = 3, 96 + 16 -- units that are announced, with their mbarriers: lib/device/step_plan.h
 local UNITS_WITH_RANGES, RANGE_BYTES = 2, 8 -- where each query has a range of keys: lib/device/warpgroup_step_load.h
 local KEPT_BYTES = 2 * 16 * 256 -- of rows, where O of the spans before is in the workspace
 
---- Whether a head dim has kernels; beyond 128 those with intervals would spill registers.
-function step.goes(head_dim, intervals) return KEYS[head_dim] ~= nil and (not intervals or head_dim <= 128) end
+--- Whether a head dim has kernels; beyond 128, and over 8 bits (`narrow`) beyond 96, those with intervals would spill registers.
+function step.goes(head_dim, intervals, narrow)
+  return KEYS[head_dim] ~= nil and (not intervals or head_dim <= (narrow and 96 or 128))
+end
 
 --- Whether a step adds the bias of `key`, which has one, to its scores.
 function step.adds(key) return key.bias == "alibi" and key.head_dim <= 128 and key.kv_dtype == "same" and key.mask ~= "tree" end
@@ -37,7 +39,7 @@ local function parts_of(record)
   end
   return { q, { ("K and V widened %d x %d x %d"):format(record.stages, record.n, row), record.stages * record.n * row },
     { ("K and V %d x %d x %d"):format(record.pieces, PIECE, record.head_dim), record.pieces * PIECE * record.head_dim }, folded,
-    { "scales", SCALES_BYTES }, { "barriers", 64 + 32 * record.stages + 16 * record.pieces }, units }
+    { "scales", SCALES_BYTES * record.n }, { "barriers", 64 + 32 * record.stages + 16 * record.pieces }, units }
 end
 
 local function smem_of(record)
@@ -92,10 +94,9 @@ function step.check(record, report, block_kib)
   elseif record.m ~= TILE_M or record.n ~= keys then
     report("m", ("the order of a step's sums is that of tiles of %d keys, for two warpgroups"):format(keys),
       ("m = 128, n = %d"):format(keys))
-  elseif record.intervals and not step.goes(record.head_dim, true) then
-    report("m", ("a step with intervals has no kernel for head_dim %d"):format(record.head_dim), "64, 80, 96 or 128")
-  elseif record.narrow and not PIECES[record.head_dim] then
-    report("m", ("a step over 8 bits has no kernel for head_dim %d"):format(record.head_dim), "64, 96 or 128")
+  elseif record.intervals and not step.goes(record.head_dim, true, record.narrow) then
+    report("m", ("a step with intervals%s has no kernel for head_dim %d"):format(record.narrow and " over 8 bits" or "", record.head_dim),
+      record.narrow and "64, 80 or 96" or "64, 80, 96 or 128")
   end
   shared.check(record, report)
   if record.smem_bytes > block_kib * KIB then

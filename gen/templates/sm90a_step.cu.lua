@@ -21,8 +21,8 @@ $ end
         WIDTH = ${width}, /* bytes of a slab's rows: see slab_tile */
 $ if not narrow then
         REGISTERS = ${registers}, /* of a thread that computes */
-        FOLDED_IN_SHARED = ${folded_in_shared}, /* O of the spans before */
 $ end
+        FOLDED_IN_SHARED = ${folded_in_shared}, /* O of the spans before */
     };
 };
 } // namespace

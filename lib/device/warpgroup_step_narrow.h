@@ -29,8 +29,9 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         RIGHT = shape::RIGHT,
         LEFT = shape::LEFT,
         INTERVALS = shape::INTERVALS,
-        /* Without a window the loader wants more at head_dim 64, and with e4m3 and a softcap. */
-        REGISTERS = !LEFT && (HEAD_DIM <= 64 || (stored::HAS_NAN && !Variant::score::IDENTITY)) ? 216 : 224,
+        /* The loader wants more where it looks at intervals, and without a window at head_dim 64, and with e4m3 and a
+         * softcap. */
+        REGISTERS = INTERVALS || (!LEFT && (HEAD_DIM <= 64 || (stored::HAS_NAN && !Variant::score::IDENTITY))) ? 216 : 224,
         LOADER_REGISTERS = loader_registers(REGISTERS),
         WIDENERS = 3, /* warps */
         PIECE = 32,   /* keys of a piece */
@@ -40,9 +41,9 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         SCALES = 2,               /* tiles of keys whose scales are there */
         K_AT = shape::K_AT,
         PIECES_AT = K_AT + STAGES * key_tile::bytes,
-        FOLDED_IN_SHARED = 1,
+        FOLDED_IN_SHARED = Variant::FOLDED_IN_SHARED, /* as in step_layout */
         FOLDED_AT = PIECES_AT + PIECES * PIECE_BYTES,
-        SCALES_AT = FOLDED_AT + STEP_ROWS * HEAD_DIM * 4,
+        SCALES_AT = FOLDED_AT + (FOLDED_IN_SHARED ? STEP_ROWS * HEAD_DIM * 4 : 2 * 16 * 256),
         Q_FULL = SCALES_AT + SCALES * scales::BYTES,
         Q_EMPTY = Q_FULL + 16,
     };

@@ -3,7 +3,7 @@
  * simulator, with spans of 128 keys, so that a few hundred keys have many of them. What lies beyond a length, in
  * pages that are nobody's and in the rest of a row of the table is NaN, or a page that there is not. The same over
  * caches of 8 bits, where what lies there has scales of NaN. LAW_SM is the device: 90, or 80, whose step has no tensor
- * maps and no head dim of 256, but intervals beside 8 bits. */
+ * maps and no head dim of 256. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -470,7 +470,7 @@ static void intervals(void)
     static const uint32_t dtypes[] = {0, GLINT_E4M3};
     extra = OWN;
     make_intervals(5);
-    for (size_t i = 0; i < (LAW_SM == 80 ? 2 : 1); i++) {
+    for (size_t i = 0; i < sizeof dtypes / sizeof dtypes[0]; i++) {
         kv_dtype = dtypes[i];
         prompt();
     }
@@ -488,6 +488,7 @@ static void intervals(void)
 static void dims(void)
 {
     static const int64_t given[] = {80, 256};
+    static const uint32_t narrow_of[] = {GLINT_I8, GLINT_E4M3};
     slack = 40;
     kv_dtype = 0;
     for (size_t i = 0; i < sizeof given / sizeof given[0]; i++) {
@@ -497,6 +498,10 @@ static void dims(void)
         far();
         window = 300;
         prompt();
+        window = 0;
+        kv_dtype = narrow_of[i];
+        prompt();
+        kv_dtype = 0;
     }
     dim = 64;
 }
