@@ -202,7 +202,7 @@ function sm80.complete(record)
   record.device_ragged = (takes_lengths or record.pass == "dec") and record.device_ragged or false
   local finds_pages = record.pass == "dec" or (record.pass == "fwd" and record.device_lengths)
   record.device_pages = finds_pages and record.device_pages or false
-  record.max_logit = record.pass ~= "bwd" and record.max_logit or false
+  record.max_logit = record.pass ~= "bwd" and not (is_step(record) and not step.has_logit(record)) and record.max_logit or false
   if is_step(record) then
     step.complete(record, backward.page_chunks)
   elseif record.pass == "fwd" then

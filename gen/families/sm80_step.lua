@@ -39,6 +39,9 @@ function step.tile(key)
   return { step = true, m = ROWS * WARPS, n = tile.n, warps = WARPS, archs = archs_of(tile, key.kv_dtype) }
 end
 
+--- Whether a step can write the largest logits: at head_dim 256 one with a tree would spill 8 bytes on sm_90.
+function step.has_logit(record) return record.head_dim <= 192 end
+
 function step.how(record) return shared.how("sm80", record) end
 
 --- Parts of the shared memory of a block.
