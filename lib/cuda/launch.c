@@ -504,7 +504,7 @@ _Static_assert(offsetof(struct glint_gpu_step, map) == offsetof(struct glint_gpu
 _Static_assert(offsetof(struct glint_gpu_forward_maps, map) == offsetof(struct glint_gpu_backward_maps, map),
                "one place for the maps");
 _Static_assert(offsetof(struct glint_gpu_biased_maps, map) == offsetof(struct glint_gpu_forward_maps, map) &&
-                   sizeof(struct glint_gpu_biased_maps) == sizeof(struct glint_gpu_forward_maps),
+                   sizeof(struct glint_gpu_biased_maps) <= sizeof(struct glint_gpu_forward_maps),
                "kernels with a bias take forward_maps");
 
 static bool has_blocks(const struct glint_gpu_kernel *kernel, const uint32_t blocks[])

@@ -45,15 +45,15 @@ inline await(launch, before) /* @ lib/device/ptx/device_impl.h: asm volatile("gr
 
 proctype planner(byte call)
 {
-    start(3 * call, MERGERS); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | await_predecessors(); | make_plan<order, PLAN_THREADS>(p, p.plan, shared_base()); */
+    start(3 * call, MERGERS); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | make_plan<order, PLAN_THREADS>(p, p.plan, shared_base()); */
 #ifndef PLAN_EARLY
-    await(3 * call, MERGERS);
+    await(3 * call, MERGERS); /* @ lib/device/step_plan.h: if (!early) | await_predecessors(); */
 #endif
     if
     :: own[call] -> goto done
     :: else
     fi;
-    records = call + 1; /* @ lib/device/step_plan.h: put_planned(p, plan, sequence, {at, chunks, second, s.few ? few_before : many_before, before[3], before[2]}); */
+    records = call + 1; /* @ lib/device/step_plan.h: put_planned(p, plan, sequence, {at, chunks, second, units_before, before[3], before[2]}); */
     atomic { /* @ lib/device/step_plan.h: st_global_u32x4(plan, head); */
 #ifndef NO_CLEAR
         counter = 0; /* @ lib/device/step_plan.h: const uint32_t head[4] = {0, (uint32_t)total[0], (uint32_t)total[1], (uint32_t)total[3]}; */
@@ -67,7 +67,7 @@ done:
 inline plan_alone(call, block)
 {
     if
-    :: own[call] -> /* @ lib/device/warpgroup_step_kernel.h: await_predecessors(); | if (p.own_plan > 0 && warp == 0) { | make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT); */
+    :: own[call] -> /* @ lib/device/warpgroup_step_kernel.h: if (plans) { | make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT, unit_ring::tile(shared, {0, 0})); */
         own_records[block] = call + 1;
         own_units[block] = lengths[call]
     :: else
@@ -77,7 +77,7 @@ inline plan_alone(call, block)
 proctype worker(byte call; byte block)
 {
     byte number = block, all, seen; /* @ lib/device/warpgroup_step_load.h: int32_t number = (int32_t)block_index(), turn = 0; */
-    start(3 * call + 1, 1); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | await_predecessors(); | if (p.own_plan > 0 && warp == 0) { */
+    start(3 * call + 1, 1); /* @ lib/device/warpgroup_step_kernel.h: admit_successors(); | const bool plans = p.own_plan > 0 && warp == 0; | if (!plans) | await_predecessors(); */
 #ifdef OWN_EARLY
     plan_alone(call, block);
 #endif
@@ -85,7 +85,7 @@ proctype worker(byte call; byte block)
     await(3 * call + 1, 1);
 #endif
 #ifndef OWN_EARLY
-    plan_alone(call, block);
+    plan_alone(call, block); /* @ lib/device/step_plan.h: await_predecessors(); | if (sequence < shape.batch) { */
 #endif
     atomic { /* @ lib/device/warpgroup_step_load.h: const int32_t many = int_at((const int32_t *)plan, PLAN_MANY), few = int_at((const int32_t *)plan, PLAN_FEW); */
         if
