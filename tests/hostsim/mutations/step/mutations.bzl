@@ -3,6 +3,8 @@
 _ANSWER = ["answer"]
 _TREE = ["accuracy/tree_*", "tree/*"]
 _INTERVALS = ["accuracy/intervals_middle_of_many", "accuracy/intervals*", "intervals/*"]
+_ALIBI = ["accuracy/alibi_*"]
+_BIAS = ["accuracy/bias*"]
 
 def _fault(name, breaks, was, now, caught = _ANSWER, cases = _TREE, count = 1, kernel = "step"):
     return dict(kernel = kernel, name = name, breaks = breaks, was = was, now = now, caught = caught, cases = cases, count = count)
@@ -40,4 +42,12 @@ MUTATIONS = [
     _fault("hopper_step_hidden_value_of_a_tree", "NaN of a new key that a row does not see", "return sees(mask(), query_of(half), 0, key, 0);", "return key >= first_key(mask(), query_of(half)) && key <= last_of(half);", cases = ["special/tree_*"], kernel = "hopper"),
     _fault("hopper_step_bad_page_of_a_tree", "a page outside of the pool, in any tile of a unit", "unit_word(unit, UNIT_END) - 1", "unit_word(unit, UNIT_BEGIN)", cases = ["tree/bad_*", "intervals/bad_*"], kernel = "hopper"),
     _harmless("step_intervals_cut_one_tile_earlier", "a tile is looked at as if some row did not see all of it", "(uint32_t)seen.hidden_from", "(uint32_t)max(0, seen.hidden_from - 1)", cases = _INTERVALS),
+    _fault("step_alibi_head_of_the_first_row", "whose slope a row has", "tile.head * p.group + at.head, tile.own, 0", "tile.head * p.group, tile.own, 0", cases = _ALIBI, kernel = "alibi"),
+    _fault("step_alibi_place_in_the_tile", "where a query stands", "(int32_t)((uint32_t)at.query + (uint32_t)bias.offset)", "(int32_t)((uint32_t)(at.query - tile.query0) + (uint32_t)bias.offset)", cases = _ALIBI, kernel = "alibi"),
+    _fault("step_alibi_not_mirrored", "keys behind a query's place", "fminf(key, mirror[i / 2 % 2] - key)", "key", cases = _ALIBI, kernel = "alibi"),
+    _fault("step_alibi_turns_late", "tiles in which a line turns", "end - 1 <= rows.turn", "end - keys <= rows.turn", cases = _ALIBI, kernel = "alibi"),
+    _fault("step_logit_of_the_first_head", "whose largest logit it is", "p.base.max_logit + head * p.group + at.head", "p.base.max_logit + head * p.group", cases = ["logit/*"], kernel = "alibi"),
+    _fault("step_bias_of_the_first_query", "whose elements a row has", "at.query * all.query", "0", cases = _BIAS, kernel = "tensor"),
+    _fault("step_bias_beyond_the_keys", "where pairs of elements end", "end <= bias.seqlen_k", "true", ["answer", "bounds", "uninitialised"], cases = _BIAS, kernel = "tensor"),
+    _fault("step_bias_of_the_first_sequence", "whose bias a sequence has", "tile.number", "0", cases = _BIAS, kernel = "tensor"),
 ]
