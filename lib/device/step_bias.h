@@ -38,7 +38,7 @@ GLINT_DEVICE void add_to_rows(float (&)[keys / 2], const struct unbiased_rows &,
 struct alibi_rows {
     float slope[2];   /* of a distance */
     int32_t place[2]; /* among the keys */
-    int32_t turn;     /* the least place of the warp's rows, or where no row sees a key behind its place, beyond all keys */
+    int32_t turn;     /* the least place of the warp's rows; beyond all keys where no row sees one behind its place */
 };
 
 /* row: the lane's first one of the tile; first: the warp's. */
@@ -62,8 +62,8 @@ GLINT_DEVICE struct alibi_rows bias_of_rows(const struct alibi_bias &, const str
     return rows;
 }
 
-/* s scaled and with the bias added to it, from this lane's key `from` on; `end`: behind the tile's last key. Keys behind
- * a row's place are the mirror image of keys before it. Of keys that are before it either loop makes the same bits, so
+/* s scaled and with the bias added to it, from this lane's key `from` on; `end`: behind the tile's last key. Keys
+ * behind a row's place are the mirror image of keys before it. Of keys that are before it either loop makes the same bits, so
  * that it does not matter which rows share a warp. */
 template <int keys>
 GLINT_DEVICE void add_to_rows(float (&s)[keys / 2], const struct alibi_rows &rows, const struct glint_gpu_shape &shape,
