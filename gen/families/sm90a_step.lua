@@ -10,13 +10,15 @@ local KEYS = { [64] = 128, [80] = 128, [96] = 128, [128] = 128, [256] = 64 } -- 
 local CACHE_FROM, CACHE_UP_TO = 9, 256 -- rows and queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
 local WITH_INTERVALS = 216 -- where the loader looks at intervals, which takes more than 56
-local PIECE, PIECES = 32, { [64] = 16, [80] = 16, [96] = 12, [128] = 8, [256] = 6 } -- K and V of 8 bits: keys that come at a time, and how many such are on their way
+local PIECE = 32 -- K and V of 8 bits: keys that come at a time, and how many such pieces are on their way
+local PIECES = { [64] = 16, [80] = 16, [96] = 12, [128] = 8, [256] = 6 }
 local SCALES_BYTES = 2 * 2 * 4       -- of a key of two tiles of K, and of V
 local UNITS, UNIT_BYTES = 3, 96 + 16 -- units that are announced, with their mbarriers: lib/device/step_plan.h
 local UNITS_WITH_RANGES, RANGE_BYTES = 2, 8 -- where each query has a range of keys: lib/device/warpgroup_step_load.h
 local KEPT_BYTES = 2 * 16 * 256 -- of rows, where O of the spans before is in the workspace
 
---- Whether a head dim has kernels; beyond 128, and over 8 bits (`narrow`) beyond 96, those with intervals would spill registers.
+--- Whether a head dim has kernels. With intervals they would spill registers beyond 128, and over 8 bits (`narrow`)
+-- beyond 96.
 function step.goes(head_dim, intervals, narrow)
   return KEYS[head_dim] ~= nil and (not intervals or head_dim <= (narrow and 96 or 128))
 end

@@ -63,8 +63,8 @@ GLINT_DEVICE struct alibi_rows bias_of_rows(const struct alibi_bias &, const str
 }
 
 /* s scaled and with the bias added to it, from this lane's key `from` on; `end`: behind the tile's last key. Keys
- * behind a row's place are the mirror image of keys before it. Of keys that are before it either loop makes the same bits, so
- * that it does not matter which rows share a warp. */
+ * behind a row's place are the mirror image of keys before it. Of keys that are before it either loop makes the same
+ * bits, so that it does not matter which rows share a warp. */
 template <int keys>
 GLINT_DEVICE void add_to_rows(float (&s)[keys / 2], const struct alibi_rows &rows, const struct glint_gpu_shape &shape,
                               int32_t from, int32_t end)

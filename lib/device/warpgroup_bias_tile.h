@@ -68,8 +68,8 @@ template <class Element, int keys> struct staged_bias<tensor_bias<Element>, keys
         return (const char *)all.address + (number * all.batch + head * all.head + query * all.query) * (all.narrow ? 2 : 4);
     }
 
-    /* Copies of 16 bytes: eight lanes have 128 bytes of a row. BYTES_OF: of an element. Rows beyond the last one are the
-     * last one again, which is above them, and keys beyond the last one are zeros. */
+    /* Copies of 16 bytes: eight lanes have 128 bytes of a row. BYTES_OF: of an element. Rows beyond the last one are
+     * the last one again, which is above them, and keys beyond the last one are zeros. */
     template <int BYTES_OF>
     GLINT_DEVICE void copy_lines(uint32_t to, const char *from, int64_t row_bytes, int32_t last_row, int32_t left)
     {
