@@ -6,5 +6,7 @@ return {
   kv_dtypes = { "same", "i8" },
   head_dims = { 64, 128 },
   masks = { "causal" },
-  families = { sm80 = { archs = { 90 }, tiles = { fwd = { { step = true, m = 64, n = 128 } } } } },
+  families = {
+    sm80 = { archs = { 90 }, device_lengths = true, device_pages = true, tiles = { fwd = { { step = true, m = 64, n = 128 } } } },
+  },
 }

@@ -485,7 +485,8 @@ template <class Variant> struct step_kernel {
         if (!plans)
             await_predecessors();
         if (plans) {
-            make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT, unit_ring::tile(shared, {0, 0}));
+            make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT,
+                                 tiles::EARLY ? unit_ring::tile(shared, {0, 0}) : 0);
             warp_sync();
         }
         block_sync();

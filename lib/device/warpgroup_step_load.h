@@ -31,10 +31,11 @@ template <class Variant> struct step_shape {
         WIDTH = Variant::WIDTH, /* bytes of a row of a slab */
         SLABS = (2 * HEAD_DIM + WIDTH - 1) / WIDTH,
         WHOLE_SLABS = 2 * HEAD_DIM % WIDTH == 0,
-        BELOW = element::BELOW, /* see follow_maxima */
-        OWN = 1,                /* named barriers of the warpgroups that compute */
-        RIGHT = mask_t::RIGHT,  /* the mask hides keys after some row's last, */
-        LEFT = mask_t::LEFT,    /* and before some row's first */
+        BELOW = element::BELOW,   /* see follow_maxima */
+        OWN = 1,                  /* named barriers of the warpgroups that compute */
+        RIGHT = mask_t::RIGHT,    /* the mask hides keys after some row's last, */
+        LEFT = mask_t::LEFT,      /* and before some row's first */
+        EARLY = !stored::WIDENED, /* a block finds its first unit beside its plan; those of e4m3 spill with it */
     };
     typedef step_order<HEAD_DIM, TILE_N, Variant::FIRST_SPAN, mask_t> order;
     typedef slab_tile<64, HEAD_DIM, WIDTH> query_tile; /* a warpgroup's own rows */
@@ -133,7 +134,7 @@ GLINT_DEVICE void load_units(const struct glint_gpu_step &p, uint32_t shared, co
     struct ring u = {0, 0};
     uint32_t phase[2] = {0, 0};
     int32_t number = (int32_t)block_index(), turn = 0;
-    bool announced = p.own_plan > 0 && plan_is_early(p); /* the first unit */
+    bool announced = tiles::EARLY && p.own_plan > 0 && plan_is_early(p); /* the first unit */
     auto advance = [&]() {
         if (p.own_plan > 0)
             number += p.blocks;

@@ -67,7 +67,7 @@ done:
 inline plan_alone(call, block)
 {
     if
-    :: own[call] -> /* @ lib/device/warpgroup_step_kernel.h: if (plans) { | make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT, unit_ring::tile(shared, {0, 0})); */
+    :: own[call] -> /* @ lib/device/warpgroup_step_kernel.h: if (plans) { | make_plan<order, 32>(p, plan_of_block(p), shared + tiles::FOLDED_AT, | tiles::EARLY ? unit_ring::tile(shared, {0, 0}) : 0); */
         own_records[block] = call + 1;
         own_units[block] = lengths[call]
     :: else
