@@ -6,22 +6,28 @@ local shared = require("gen.gpu_step")
 local text = require("gen.text")
 
 local ROWS, WARPS = 16, 4                -- of a warp, of a block
-local CACHE_FROM, CACHE_UP_TO = 65, 256  -- rows, of a query and a query head, and queries against a cache that it is for: fewer are decode's
+local CACHE_FROM, CACHE_UP_TO = 33, 256  -- rows, of a query and a query head, and queries against a cache that it is for: fewer are decode's
 local TO_89 = { "80", "86", "87", "89" }
 local TO_90 = { "80", "86", "87", "89", "90" }
 -- A tile serves head dims up to `most`. `n`: its keys; up to 128 the order of sums is sm90a's. `archs`: where O and the
 -- scores of its keys stay in registers; nil: all. `e4m3_archs`: where they do while keys of e4m3 are widened.
+-- `capped_archs`: where they do with intervals or a tree, and a softcap.
 local TILES = {
   { most = 128, n = 128 },
   { most = 192, n = 64, archs = TO_90, e4m3_archs = TO_89 },
-  { most = 256, n = 32, archs = TO_90, e4m3_archs = TO_89 },
+  { most = 256, n = 32, archs = TO_90, e4m3_archs = TO_89, capped_archs = TO_89 },
 }
 local UNIT_BYTES, RUN_BYTES, RUN = 4 * 24, 8, 16 -- of the unit at hand; of where runs of 16 keys of a tile lie
 local SCALES_BYTES = 2 * 4               -- of a key's K and V, where they are of 8 bits
 
 local step = { takes = shared.takes }
 
-local function archs_of(tile, kv_dtype) return kv_dtype == "e4m3" and tile.e4m3_archs or tile.archs end
+-- `of`: a key or a record.
+local function archs_of(tile, of)
+  local found = of.kv_dtype == "e4m3" and tile.e4m3_archs
+  if axes.field(of, "mask", "intervals") and axes.field(of, "softcap", "capped") then found = found or tile.capped_archs end
+  return found or tile.archs
+end
 
 local function tile_of(head_dim)
   for _, tile in ipairs(TILES) do
@@ -36,7 +42,7 @@ function step.tile(key)
   local goes = tile and key.pass == "fwd" and key.dtype ~= "f32" and
     (key.kv_dtype == "same" or key.dtype == "bf16" and key.head_dim % ROWS == 0)
   if not goes then return nil end
-  return { step = true, m = ROWS * WARPS, n = tile.n, warps = WARPS, archs = archs_of(tile, key.kv_dtype) }
+  return { step = true, m = ROWS * WARPS, n = tile.n, warps = WARPS, archs = archs_of(tile, key) }
 end
 
 --- Whether a step can write the largest logits: at head_dim 256 one with a tree would spill 8 bytes on sm_90.
@@ -96,7 +102,7 @@ function step.check(record, report)
       report("n", ("the order of a step's sums is that of tiles of %d keys at head_dim %d"):format(tile.n, record.head_dim),
         tostring(tile.n))
     end
-    local archs = archs_of(tile, record.kv_dtype)
+    local archs = archs_of(tile, record)
     for _, arch in ipairs(archs and record.archs or {}) do
       if not text.contains(archs, arch) then
         report("archs", ("a step of head_dim %d would spill registers on sm_%s"):format(record.head_dim, arch), text.words(archs))

@@ -23,8 +23,13 @@ function step.goes(head_dim, intervals, narrow)
   return KEYS[head_dim] ~= nil and (not intervals or head_dim <= (narrow and 96 or 128))
 end
 
+-- Of ALiBi and a softcap without a mask: at head_dim 128 it would spill 8 bytes.
+local function spills(of) return of.head_dim == 128 and of.mask == "none" and of.softcap == "softcap" end
+
 --- Whether a step adds the bias of `key`, which has one, to its scores.
-function step.adds(key) return key.bias == "alibi" and key.head_dim <= 128 and key.kv_dtype == "same" and key.mask ~= "tree" end
+function step.adds(key)
+  return key.bias == "alibi" and key.head_dim <= 128 and key.kv_dtype == "same" and key.mask ~= "tree" and not spills(key)
+end
 
 function step.how(record) return shared.how("sm90a", record) end
 
@@ -89,6 +94,8 @@ function step.check(record, report, block_kib)
   if record.narrow and record.stages < 3 then report("stages", "a tile of K, one of V and the next one are in shared memory", "3 or 4") end
   if record.bias_tensor or record.biased and (record.narrow or record.head_dim > 128) then
     report("schedule", "a step adds ALiBi alone, up to head_dim 128 and not over 8 bits", "leave it out")
+  elseif record.biased and spills(record) then
+    report("schedule", "a step with ALiBi, a softcap and no mask would spill registers at head_dim 128", "leave it out")
   end
   local keys = KEYS[record.head_dim]
   if not keys then

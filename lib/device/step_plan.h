@@ -198,9 +198,10 @@ enum {
     UNIT_WORDS = 24,
 };
 
-/* Leaves unit `index` of its class, which is of sequence `b`, in shared memory; by one thread. */
+/* Leaves unit `index` of its class, which is of sequence `b`, in shared memory; by the thread that writes. */
 template <class Order>
-GLINT_DEVICE void write_unit(const struct glint_gpu_step &p, uint32_t unit, int32_t index, int32_t b, const struct planned &s)
+GLINT_DEVICE void write_unit(const struct glint_gpu_step &p, uint32_t unit, int32_t index, int32_t b, const struct planned &s,
+                             bool writes)
 {
     const struct step_size size = size_of<Order>(p, s.at.own);
     const uint32_t heads = (uint32_t)p.heads, own = (uint32_t)(index - s.units), rest = own / heads;
@@ -239,9 +240,11 @@ GLINT_DEVICE void write_unit(const struct glint_gpu_step &p, uint32_t unit, int3
         (uint32_t)slot_rows,
         (uint32_t)blocks.whole_from,
     };
+    if (writes) {
 #pragma unroll
-    for (int i = 0; i < UNIT_WORDS; i += 4)
-        st_shared_u32x4(unit + 4 * i, words + i);
+        for (int i = 0; i < UNIT_WORDS; i += 4)
+            st_shared_u32x4(unit + 4 * i, words + i);
+    }
 }
 
 /* ---- making the plan ----------------------------------------------------------------------------------------- */
@@ -539,7 +542,7 @@ GLINT_DEVICE void make_plan(const struct glint_gpu_step &p, uint32_t *plan, uint
                 st_shared_u32(unit + 4 * UNIT_ANY, 0);
             if (unit && number >= 0 && number < units)
                 write_unit<Order>(p, unit, (int32_t)block_index(), sequence,
-                                  {mine, chunks, second, units_before, before[3], before[2]});
+                                  {mine, chunks, second, units_before, before[3], before[2]}, true);
         }
         if (early) /* once, as there are at most so many sequences */
             await_predecessors();
@@ -607,8 +610,7 @@ GLINT_DEVICE bool put_unit(const struct glint_gpu_step &p, uint32_t *plan, uint3
     const int32_t b = find_sequence_of(p, ends_of_plan(p, plan, own.of_many ? PLAN_MANY : PLAN_FEW), own.index);
     const struct planned s = get_planned(p, plan, b);
 
-    if (lane_index() == 0)
-        write_unit<Order>(p, unit, own.index, b, s);
+    write_unit<Order>(p, unit, own.index, b, s, lane_index() == 0);
     warp_sync();
     return true;
 }

@@ -86,6 +86,8 @@ local SPILLED = {
     families = { sm80 = { archs = { 90 }, device_lengths = true, device_ragged = true, max_logit = true } } }]] },
   { "_step_", [[return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 128 }, masks = { "interval", "tree" },
     families = { sm80 = { archs = { 100 }, step = true } } }]] },
+  { "_step_", [[return { passes = { "fwd" }, dtypes = { "bf16" }, head_dims = { 256 }, masks = { "tree" },
+    families = { sm80 = { archs = { 90 }, step = true } } }]] },
   { "_step_", [[return { passes = { "fwd" }, dtypes = { "bf16" }, kv_dtypes = { "e4m3" }, head_dims = { 128 }, masks = { "causal" },
     families = { sm90a = { archs = { "90a" }, step = true } } }]] },
 }
