@@ -4,6 +4,7 @@
 local KINDS = { -- the first whose pattern is in the text of the action
   { "GPU kernels: nvcc, ptxas", "^Compiling .*%.cu for sm_" },
   { "PTX of GPU kernels: nvcc", "^Compiling .*%.cu to PTX" },
+  { "dispatch tables: gcc", "^Compiling .*_table%.c$" },
   { "CPU kernels: gcc", "^Compiling .*__cpu_.*%.c$" },
   { "mutated kernels for the simulator: gcc", "^Compiling .*/mutations/" },
   { "translated PTX for the simulator: gcc", "^Compiling .*__ptx.*%.cc" },
