@@ -58,8 +58,9 @@ local sm80 = {
     -- (gen/families/sm80_step.lua)
     step = schema.flag(),
     span = schema.integer(16, 1 << 20, 16),             -- step: keys of the first spans
-    cache_from = schema.integer(1, 1 << 30),            -- step: against a cache the plan takes it before other rows from so many rows of a
-    cache_up_to = schema.integer(1, 1 << 30),           -- key head on, up to so many queries
+    -- step: against a cache the plan takes it before other rows, from so many rows of a key head to so many queries
+    cache_from = schema.integer(1, 1 << 30),
+    cache_up_to = schema.integer(1, 1 << 30),
     kv_kept = schema.integer(0, 32),                    -- backward: mma steps of head_dim for which K's or V's fragments stay in registers
     part_m = schema.integer(16, 64, 16),                -- backward: queries whose scores a warp holds at a time
     stages = schema.integer(1, 6),                      -- backward: of Q and dO; with 3, warps that make P are a step ahead. Decode: of K and V

@@ -6,7 +6,9 @@ local shared = require("gen.gpu_step")
 local text = require("gen.text")
 
 local ROWS, WARPS = 16, 4                -- of a warp, of a block
-local CACHE_FROM, CACHE_UP_TO = 33, 256  -- rows, of a query and a query head, and queries against a cache that it is for: fewer are decode's
+-- Against a cache a step is for so many rows at least, (query, query head) pairs of a key head, and so many queries at
+-- most: fewer rows are decode's.
+local CACHE_FROM, CACHE_UP_TO = 33, 256
 local TO_89 = { "80", "86", "87", "89" }
 local TO_90 = { "80", "86", "87", "89", "90" }
 -- A tile serves head dims up to `most`. `n`: its keys; up to 128 the order of sums is sm90a's. `archs`: where O and the
@@ -83,7 +85,9 @@ function step.check(record, report)
     if record[field] ~= own then report(field, "a step has none of its own", "leave it out") end
   end
   if record.dtype == "f32" then report("m", "a step's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
-  if record.narrow and record.dtype == "f16" then report("m", "weights times scales of V may leave the range of f16", 'dtypes = { "bf16" }') end
+  if record.narrow and record.dtype == "f16" then
+    report("m", "weights times scales of V may leave the range of f16", 'dtypes = { "bf16" }')
+  end
   if record.narrow and record.head_dim % ROWS ~= 0 then
     report("head_dim", ("copies of 8 bits are of 16 numbers, and a row has %d"):format(record.head_dim), "a multiple of 16")
   end

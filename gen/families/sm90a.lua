@@ -50,8 +50,9 @@ local sm90a = {
     -- rows of queries in one canonical order, of every kind of sequences and in pages (gen/families/sm90a_step.lua)
     schedule = schema.choice({ "persistent", "short", "step" }),
     span = schema.integer(16, 1 << 20, 16),                -- step: keys of the first spans
-    cache_from = schema.integer(1, 1 << 30),               -- step: against a cache the plan takes it before other rows from so many rows of a key head on,
-    cache_up_to = schema.integer(1, 1 << 30),              -- up to so many queries
+    -- step: against a cache the plan takes it before other rows, from so many rows of a key head to so many queries
+    cache_from = schema.integer(1, 1 << 30),
+    cache_up_to = schema.integer(1, 1 << 30),
     q_slots = schema.integer(1, 2),                        -- persistent: tiles of Q in shared memory
     stages = schema.integer(2, 4),                         -- persistent, step: of K, and of V
     registers = schema.integer(128, 240, 8),               -- persistent: of a thread that computes
@@ -139,7 +140,10 @@ local function parts_of(record, kind)
     parts[6] = { "sequences", TABLE_BYTES }
     parts[7] = { "tiles given back", KEPT_BYTES * 4 * record.warpgroups }
   end
-  if record.bias_tensor then parts[#parts + 1] = { ("bias 4 x %d x %d"):format(record.m, record.n + BIAS_PAD), 4 * record.m * (record.n + BIAS_PAD) } end
+  if record.bias_tensor then
+    local elements = record.n + BIAS_PAD
+    parts[#parts + 1] = { ("bias 4 x %d x %d"):format(record.m, elements), 4 * record.m * elements }
+  end
   return parts
 end
 

@@ -10,8 +10,8 @@ local KEYS = { [64] = 128, [80] = 128, [96] = 128, [128] = 128, [256] = 64 } -- 
 local CACHE_FROM, CACHE_UP_TO = 9, 256 -- rows and queries against a cache that it is for; gen/tiles/sm90a.lua has what was measured
 local REGISTERS = 224    -- of a thread that computes: 2 x 128 of them and 128 of 56 are a multiprocessor's 65536
 local WITH_INTERVALS = 216 -- where the loader looks at intervals, which takes more than 56
-local PIECE = 32 -- K and V of 8 bits: keys that come at a time, and how many such pieces are on their way
-local PIECES = { [64] = 16, [80] = 16, [96] = 12, [128] = 8, [256] = 6 }
+local PIECE = 32 -- K and V of 8 bits: keys that come at a time, a piece
+local PIECES = { [64] = 16, [80] = 16, [96] = 12, [128] = 8, [256] = 6 } -- how many are on their way
 local SCALES_BYTES = 2 * 2 * 4       -- of a key of two tiles of K, and of V
 local UNITS, UNIT_BYTES = 3, 96 + 16 -- units that are announced, with their mbarriers: lib/device/step_plan.h
 local UNITS_WITH_RANGES, RANGE_BYTES = 2, 8 -- where each query has a range of keys: lib/device/warpgroup_step_load.h
@@ -90,7 +90,9 @@ function step.check(record, report, block_kib)
     end
   end
   if record.dtype == "f32" then report("m", "the family's products are of 16-bit numbers", 'dtypes = { "f16", "bf16" }') end
-  if record.narrow and record.dtype == "f16" then report("m", "weights times scales of V may leave the range of f16", 'dtypes = { "bf16" }') end
+  if record.narrow and record.dtype == "f16" then
+    report("m", "weights times scales of V may leave the range of f16", 'dtypes = { "bf16" }')
+  end
   if record.narrow and record.stages < 3 then report("stages", "a tile of K, one of V and the next one are in shared memory", "3 or 4") end
   if record.bias_tensor or record.biased and (record.narrow or record.head_dim > 128) then
     report("schedule", "a step adds ALiBi alone, up to head_dim 128 and not over 8 bits", "leave it out")

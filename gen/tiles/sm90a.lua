@@ -18,7 +18,8 @@ local data = {
       { dtypes = HALF, m = 192, n = 128, turns = true, masks = NO_WINDOW, softcaps = PLAIN, biases = TENSOR },
       { dtypes = HALF, m = 128, n = 128, turns = true, up_to = 256, masks = NONE, softcaps = PLAIN, biases = TENSOR,
         why = "two whole tiles of 256 queries: 86 microseconds for 111 of triangle attention" },
-      { dtypes = HALF, m = 128, n = 128, turns = true, masks = WINDOW, softcaps = PLAIN, biases = TENSOR, why = "192 queries spill 60 bytes" },
+      { dtypes = HALF, m = 128, n = 128, turns = true, masks = WINDOW, softcaps = PLAIN, biases = TENSOR,
+        why = "192 queries spill 60 bytes" },
       { dtypes = HALF, m = 128, n = 128, turns = true, softcaps = CAPPED, biases = TENSOR, why = "192 queries spill, by 80 keys, too" },
     },
     [64] = {
@@ -32,7 +33,8 @@ local data = {
       { dtypes = HALF, m = 192, n = 64, q_slots = 2, stages = 4, registers = 152, masks = NO_WINDOW, softcaps = CAPPED },
       { dtypes = HALF, m = 64, n = 64, schedule = "short", blocks_per_sm = 4, up_to = 1024, masks = TWO_SIDES },
       { dtypes = HALF, m = 192, n = 128, turns = true, masks = NOT_INTERVAL, softcaps = PLAIN, biases = TENSOR },
-      { dtypes = HALF, m = 192, n = 112, turns = true, masks = INTERVAL, softcaps = PLAIN, biases = TENSOR, why = "128 keys spill 4 bytes" },
+      { dtypes = HALF, m = 192, n = 112, turns = true, masks = INTERVAL, softcaps = PLAIN, biases = TENSOR,
+        why = "128 keys spill 4 bytes" },
       { dtypes = HALF, m = 128, n = 80, turns = true, softcaps = CAPPED, biases = TENSOR, why = "192 queries spill, by 64 keys, too" },
     },
     [96] = {

@@ -198,7 +198,8 @@ enum {
     UNIT_WORDS = 24,
 };
 
-/* Leaves unit `index` of its class, which is of sequence `b`, in shared memory; by the thread that writes. */
+/* Leaves unit `index` of its class, which is of sequence `b`, in shared memory. All lanes of a warp make it, as one
+ * alone takes more registers, and the lane that `writes` stores it. */
 template <class Order>
 GLINT_DEVICE void write_unit(const struct glint_gpu_step &p, uint32_t unit, int32_t index, int32_t b, const struct planned &s,
                              bool writes)

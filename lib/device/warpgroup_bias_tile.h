@@ -10,6 +10,7 @@
 
 #include "lib/device/bias.h"
 #include "lib/device/hopper_call.h"
+#include "lib/device/ragged.h"
 
 /* Which ragged sequence a query of a tile is of, by its row: the last one that begins there or before. */
 GLINT_DEVICE int32_t number_of_row(const struct glint_gpu_sequences &sequences, int32_t batch, int32_t row)
@@ -20,7 +21,7 @@ GLINT_DEVICE int32_t number_of_row(const struct glint_gpu_sequences &sequences, 
     while (end - number > 1) {
         const int32_t middle = number + (end - number) / 2;
 
-        if ((int32_t)bits_of(ld_global_f32((const float *)(const void *)(sequences.first_q + middle))) <= row)
+        if (int_at(sequences.first_q, middle) <= row)
             number = middle;
         else
             end = middle;

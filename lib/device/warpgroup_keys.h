@@ -388,19 +388,28 @@ template <class Variant> struct key_kernel {
         }
     }
 
+    /* Whether a block's K holds NaN or infinity in its first `keys` rows; by a warp. */
+    template <class Blocks> GLINT_DEVICE bool holds_special_keys(uint32_t shared, int32_t keys)
+    {
+        return warp_any(Blocks::READS ? own_rows_special<element, own_tile>(shared, keys)
+                                      : sees_special(shared, OWN_BYTES, lane_index(), 32, element::EXPONENT));
+    }
+
+    /* Says that K has been looked at; by one thread. Others may have no use for the answer, and no phase goes without
+     * a wait. */
+    GLINT_DEVICE void tell_checked(uint32_t shared, uint32_t turn)
+    {
+        mbarrier_arrive(shared + CHECKED);
+        mbarrier_wait(shared + CHECKED, turn % 2);
+        mbarrier_arrive(shared + k_ring::empty_at);
+    }
+
     /* All lanes come here. Of a careful variant they also look for NaN and infinity in K, which must not meet a dS
      * of zero where the mask hides them. */
     template <class Blocks> GLINT_DEVICE void load_values(const struct glint_gpu_backward_maps &p, uint32_t shared)
     {
         const bool first_lane = lane_index() == 0;
         struct ring queries = {0, 0};
-        auto tell =
-            /* that K has been looked at: others may have no use for it, and no phase goes without a wait */
-            [&](uint32_t turn) {
-                mbarrier_arrive(shared + CHECKED);
-                mbarrier_wait(shared + CHECKED, turn % 2);
-                mbarrier_arrive(shared + k_ring::empty_at);
-            };
 
         for (uint32_t turn = 0;; ++turn) {
             const uint32_t at = Blocks::queue::wait(shared, ring_at(turn));
@@ -428,12 +437,11 @@ template <class Variant> struct key_kernel {
 
                     k_ring::wait_full(shared, {0, turn % 2});
                     if (work.first < work.clear_from || (mask_t::LEFT && is_cut<mask_t>(work, work.last)))
-                        special = warp_any(Blocks::READS ? own_rows_special<element, own_tile>(shared, keys)
-                                                         : sees_special(shared, OWN_BYTES, lane_index(), 32, element::EXPONENT));
+                        special = holds_special_keys<Blocks>(shared, keys);
                     warp_sync();
                     if (first_lane) {
                         st_shared_u32(shared + SPECIAL_AT, special);
-                        tell(turn);
+                        tell_checked(shared, turn);
                     }
                 }
                 Blocks::walk_on(p.base, walk, work);
@@ -444,14 +452,13 @@ template <class Variant> struct key_kernel {
                 mbarrier_arrive(shared + v_ring::full_at);
                 if (CAREFUL) {
                     k_ring::wait_full(shared, {0, turn % 2}); /* not before the turn has come */
-                    tell(turn);
+                    tell_checked(shared, turn);
                 }
             }
         }
     }
 
-    /* Looks for NaN and infinity in a block's K, which must not meet a dS of zero where the mask hides them; by a warp.
-     * Others may have no use for the answer, and no phase goes without a wait. */
+    /* Looks for NaN and infinity in a block's K, which must not meet a dS of zero where they are hidden. By a warp. */
     template <class Blocks>
     GLINT_DEVICE void look_at_keys(const struct glint_gpu_backward_maps &p, uint32_t shared, uint32_t at, uint32_t turn)
     {
@@ -461,14 +468,11 @@ template <class Variant> struct key_kernel {
 
         k_ring::wait_full(shared, {0, turn % 2});
         if (work.steps > 0 && (work.first < work.clear_from || is_cut<mask_t>(work, work.last)))
-            special = warp_any(Blocks::READS ? own_rows_special<element, own_tile>(shared, keys)
-                                             : sees_special(shared, OWN_BYTES, lane_index(), 32, element::EXPONENT));
+            special = holds_special_keys<Blocks>(shared, keys);
         warp_sync();
         if (lane_index() == 0) {
             st_shared_u32(shared + SPECIAL_AT, special);
-            mbarrier_arrive(shared + CHECKED);
-            mbarrier_wait(shared + CHECKED, turn % 2);
-            mbarrier_arrive(shared + k_ring::empty_at);
+            tell_checked(shared, turn);
         }
     }
 

@@ -36,6 +36,8 @@ template <class Variant> struct step_shape {
         RIGHT = mask_t::RIGHT,    /* the mask hides keys after some row's last, */
         LEFT = mask_t::LEFT,      /* and before some row's first */
         EARLY = !stored::WIDENED, /* a block finds its first unit beside its plan; those of e4m3 spill with it */
+        FOLDED_IN_SHARED = Variant::FOLDED_IN_SHARED, /* O of the spans before; else in the workspace */
+        FOLDED_BYTES = FOLDED_IN_SHARED ? STEP_ROWS * HEAD_DIM * 4 : 2 * 16 * 256, /* a plan wants 1024 */
     };
     typedef step_order<HEAD_DIM, TILE_N, Variant::FIRST_SPAN, mask_t> order;
     typedef slab_tile<64, HEAD_DIM, WIDTH> query_tile; /* a warpgroup's own rows */
@@ -220,8 +222,8 @@ template <class Variant> struct step_layout : step_shape<Variant> {
         K_AT = shape::K_AT,
         V_AT = K_AT + STAGES * key_tile::bytes,
         FOLDED_AT = V_AT + STAGES * key_tile::bytes,
-        FOLDED_IN_SHARED = Variant::FOLDED_IN_SHARED, /* O of the spans before; else it is in the workspace */
-        Q_FULL = FOLDED_AT + (FOLDED_IN_SHARED ? STEP_ROWS * HEAD_DIM * 4 : 2 * 16 * 256), /* a plan wants 1024 */
+        FOLDED_IN_SHARED = shape::FOLDED_IN_SHARED,
+        Q_FULL = FOLDED_AT + shape::FOLDED_BYTES,
         Q_EMPTY = Q_FULL + 16,
     };
     typedef stage_ring<STAGES, key_tile::bytes, K_AT, Q_EMPTY + 16> key_ring;

@@ -41,9 +41,9 @@ template <class Variant> struct narrow_step_layout : step_shape<Variant> {
         SCALES = 2,               /* tiles of keys whose scales are there */
         K_AT = shape::K_AT,
         PIECES_AT = K_AT + STAGES * key_tile::bytes,
-        FOLDED_IN_SHARED = Variant::FOLDED_IN_SHARED, /* as in step_layout */
+        FOLDED_IN_SHARED = shape::FOLDED_IN_SHARED,
         FOLDED_AT = PIECES_AT + PIECES * PIECE_BYTES,
-        SCALES_AT = FOLDED_AT + (FOLDED_IN_SHARED ? STEP_ROWS * HEAD_DIM * 4 : 2 * 16 * 256),
+        SCALES_AT = FOLDED_AT + shape::FOLDED_BYTES,
         Q_FULL = SCALES_AT + SCALES * scales::BYTES,
         Q_EMPTY = Q_FULL + 16,
     };

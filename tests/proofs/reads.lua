@@ -29,6 +29,7 @@ local LISTED = {
   { "decode/walk.h", "int_at(p.key_begin + first, query)", INTERVALS },
   { "intervals.h", "int_at(mask.begin, query), int_at(mask.end, query)", INTERVALS },
   { "warpgroup_key_intervals.h", "return key >= int_at(mask.rows, 2 * query)", "ranges that the first kernel has made, compared with a key" },
+  { "warpgroup_bias_tile.h", "if (int_at(sequences.first_q, middle) <= row)", "compared with a row: what is found is a sequence of the batch" },
   { "tree.h", "int_at((const int32_t *)tree.bits", "bits of a tree: no number" },
   { "tree.h", "int_at(mask.begin, query)", INTERVALS },
   { "tree.h", "int_at(mask.end, query)", INTERVALS },

@@ -409,7 +409,7 @@ _BACKWARD = [
         ["race"],
     ),
     _fault("bwd", "values_never_given_back", "V of the next keys waits", "arrive(shared + v_ring::empty_at);", ";", _STUCK, ["accuracy/batch_3", "accuracy/mqa_8_1", "law/workspace_contents_many_heads"]),
-    _fault("bwd", "check_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n                mbarrier_wait(shared + CHECKED, turn % 2);", "mbarrier_wait(shared + CHECKED, turn % 2);", _STUCK),
+    _fault("bwd", "check_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n        mbarrier_wait(shared + CHECKED, turn % 2);", "mbarrier_wait(shared + CHECKED, turn % 2);", _STUCK),
     _fault(
         "bwd",
         "cleaned_keys_without_fence",
@@ -636,7 +636,7 @@ _BACKWARD_INTERVALS = [
     _fault("bwd_intervals", "bounds_of_the_first_ragged_rows", "where the bounds of a ragged sequence are", "return bounds_at<TILE_M>(p, (int64_t)work.batch * p.padded_q + work.padded + m * TILE_M);", "return bounds_at<TILE_M>(p, (int64_t)work.batch * p.padded_q + m * TILE_M);", _ANSWER + _ANY, ["intervals/ragged"]),
     _fault("bwd_intervals", "next_block_never_wanted", "the warp that finds steps waits for the one that loads", "if (left == (work.steps < 4 * AHEAD ? 1 : AHEAD + 1))\n                    mbarrier_arrive(shared + WANTED);", ";", _STUCK, _APART),
     _fault("bwd_intervals", "block_of_no_steps_wants_nothing", "a block of keys that nobody sees wants the next one, too", "if (work.steps == 0) {\n                mbarrier_arrive(shared + WANTED);", "if (work.steps == 0) {", _STUCK, ["accuracy/top_left_long_keys", "accuracy/q1_k259_top_left"]),
-    _fault("bwd_intervals", "keys_looked_at_and_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n            mbarrier_wait(shared + CHECKED, turn % 2);", "mbarrier_wait(shared + CHECKED, turn % 2);", _STUCK, _APART),
+    _fault("bwd_intervals", "keys_looked_at_and_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n        mbarrier_wait(shared + CHECKED, turn % 2);", "mbarrier_wait(shared + CHECKED, turn % 2);", _STUCK, _APART),
     _fault("bwd_intervals", "keys_not_looked_at", "NaN of K must not meet a dS of zero", "work.steps > 0 && (work.first < work.clear_from || is_cut<mask_t>(work, work.last))", "false", _ANSWER, ["special/intervals_nan_in_K"]),
     _fault("bwd_intervals", "loader_keeps_its_block", "whoever loads gives a block back", "Blocks::queue::release(shared, ring_at(turn));\n        }\n    }\n\n    /* Takes to memory", "}\n    }\n\n    /* Takes to memory", _STUCK, _APART),
     _harmless("bwd_intervals", "every_step_cut", "a step whose queries see all of the keys is looked at as if they did not", "clear.first = min(clear.first, m);", ";", _APART),
