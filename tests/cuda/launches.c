@@ -368,9 +368,12 @@ static bool any_problem_of(const struct glint_variant *v, const struct extents *
         p->rows_q = 2 * p->seqlen_q + 1, p->rows_k = p->page_rows != 0 ? 0 : 3 * p->seqlen_k;
     if ((v->features & TENSOR) != 0) { /* alike in all batches, all heads, for all queries or keys, or none of it */
         const int64_t of_head = p->seqlen_q * p->seqlen_k;
+        int64_t of_batch;
+        if (__builtin_mul_overflow(p->heads_q, of_head, &of_batch))
+            of_batch = INT64_MAX;
         p->bias_dtype = GLINT_F32;
         p->dbias = number % 4 != 3;
-        p->bias = (struct glint_bias_strides){number % 3 == 0 ? p->heads_q * of_head : 0, number % 5 == 1 ? 0 : of_head,
+        p->bias = (struct glint_bias_strides){number % 3 == 0 ? of_batch : 0, number % 5 == 1 ? 0 : of_head,
                                               number % 5 == 2 ? 0 : p->seqlen_k, number % 5 == 3 ? 0 : 1};
     }
     return true;
