@@ -122,8 +122,9 @@ GLINT_DEVICE uint32_t of_first_lane(uint32_t value)
 }
 
 /* Finds the steps of a block of TILE_N keys; by a warp. clear_from, clear_to: the first blocks in a row whose queries
- * see all of the keys. Plain steps are of the first in a row of which that is so, and which see keys after these. */
-template <int TILE_M, int TILE_N>
+ * see all of the keys. Plain steps are of the first in a row of which that is so, and which see keys after these. LATE:
+ * others wait meanwhile, so no more bounds are read than the answer depends on. */
+template <int TILE_M, int TILE_N, bool LATE>
 GLINT_DEVICE void find_interval_steps(struct interval_work &work, const struct glint_gpu_call &p, int32_t seqlen_q)
 {
     const int32_t count = (seqlen_q + TILE_M - 1) / TILE_M, lane = (int32_t)lane_index();
@@ -152,8 +153,12 @@ GLINT_DEVICE void find_interval_steps(struct interval_work &work, const struct g
         clear.first = min(clear.first, of_lane(clear.first, lanes));
         plain.first = min(plain.first, of_lane(plain.first, lanes));
     }
+    if (LATE) { /* those that see all see some: none behind the last one that does */
+        clear = {min(clear.first, all.end), all.end};
+        plain = {min(plain.first, all.end), all.end};
+    }
 #pragma unroll 1
-    for (int32_t m = lane; m < count; m += 32) {
+    for (int32_t m = LATE ? clear.first + lane : lane; m < (LATE ? max(clear.end, plain.end) : count); m += 32) {
         const struct key_bounds bounds = bounds_of<TILE_M>(p, work, m);
 
         if (m > clear.first && !is_clear(bounds))
@@ -166,12 +171,16 @@ GLINT_DEVICE void find_interval_steps(struct interval_work &work, const struct g
         clear.end = min(clear.end, of_lane(clear.end, lanes));
         plain.end = min(plain.end, of_lane(plain.end, lanes));
     }
+    if (LATE && seen == all.end - all.first) {
+        above = all.end - plain.end;
+    } else {
 #pragma unroll 1
-    for (int32_t m = plain.end + lane; m < all.end; m += 32)
-        above += is_step<TILE_M, TILE_N>(p, work, m);
+        for (int32_t m = plain.end + lane; m < all.end; m += 32)
+            above += is_step<TILE_M, TILE_N>(p, work, m);
 #pragma unroll
-    for (uint32_t lanes = 1; lanes < 32; lanes *= 2)
-        above += of_lane(above, lanes);
+        for (uint32_t lanes = 1; lanes < 32; lanes *= 2)
+            above += of_lane(above, lanes);
+    }
 
     work.first = all.first;
     work.last = all.end - 1;

@@ -273,7 +273,7 @@ template <class Variant> struct key_kernel {
             struct interval_work work = work_of(p.base, numbers, of_first_lane(number), rest);
 
             if (work.key0 != NO_WORK)
-                find_interval_steps<TILE_M, TILE_N>(work, p.base, rest.seqlen_q);
+                find_interval_steps<TILE_M, TILE_N, LATE>(work, p.base, rest.seqlen_q);
             if (tells)
                 queue::announce(shared, ring_at(turn), work, rest);
             warp_sync();
@@ -478,9 +478,11 @@ template <class Variant> struct key_kernel {
 
     /* Where queries have intervals, the steps of a block of keys take as long to find as several steps do. So one
      * warp finds them, and looks at K, while a thread of another one loads, which wants the next block AHEAD steps
-     * before the last one. Of few steps it wants it with the last one: a block that waits for its turn at work keeps
-     * others waiting for their turn at dQ. The count for that stands where other kernels have their queue. */
+     * before the last one. Of few steps it wants it with the last one, and if LATE when the last Q has been used up: a
+     * block that waits for its turn at work keeps others waiting for their turn at dQ. At head_dim 64 that is 8 % for
+     * chunks of 1,024 keys, and at 128 a loss of 10 %. The count for that stands where other kernels have their queue. */
     enum { AHEAD = 4, WANTED = QUEUE_AT };
+    static constexpr bool LATE = HEAD_DIM == 64;
     template <class Blocks> GLINT_DEVICE void find_blocks(const struct glint_gpu_backward_maps &p, uint32_t shared)
     {
         typename Blocks::numbers numbers = Blocks::begin(p.base);
@@ -507,7 +509,9 @@ template <class Variant> struct key_kernel {
 
 #pragma unroll 1
             for (int32_t left = work.steps; left > 0; --left) {
-                if (left == (work.steps < 4 * AHEAD ? 1 : AHEAD + 1))
+                const bool few = work.steps < 4 * AHEAD;
+
+                if (LATE ? left == AHEAD + 1 && !few : left == (few ? 1 : AHEAD + 1))
                     mbarrier_arrive(shared + WANTED);
                 load_step<do_ring, query_tile>(&p.map[MAP_DOUT], p.base.delta + row_of_step<TILE_M>(p.base, work, walk), DELTA_AT,
                                                walk, work, shared, queries);
@@ -519,6 +523,13 @@ template <class Variant> struct key_kernel {
                 Blocks::walk_on(p.base, walk, work);
                 ring_advance<STAGES>(queries);
                 work = Blocks::find(p.base, at); /* made anew: a loader has few registers */
+            }
+            if (LATE && work.steps > 0 && work.steps < 4 * AHEAD) {
+                struct ring last = queries;
+
+                ring_advance<STAGES>(last); /* of two stages: the one that the last step has */
+                q_ring::wait_empty(shared, last);
+                mbarrier_arrive(shared + WANTED);
             }
             if (work.steps == 0) {
                 mbarrier_arrive(shared + WANTED);

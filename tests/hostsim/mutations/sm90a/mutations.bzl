@@ -634,12 +634,16 @@ _BACKWARD_INTERVALS = [
     _fault("bwd_intervals", "special_keys_of_hidden_queries", "NaN of K to the queries that see it", "sees(own_mask, query + 8 * side, work.key0 + (int32_t)i)", "sees(own_mask, query, work.key0 + (int32_t)i)", _ANSWER, ["special/intervals_nan_in_K"]),
     _fault("bwd_intervals", "ranges_of_the_first_ragged_rows", "where the ranges of a ragged sequence are", "row += (int32_t)ld_shared_u32(at + slot_t::PADDED_AT);", ";", _ANSWER, ["intervals/ragged"]),
     _fault("bwd_intervals", "bounds_of_the_first_ragged_rows", "where the bounds of a ragged sequence are", "return bounds_at<TILE_M>(p, (int64_t)work.batch * p.padded_q + work.padded + m * TILE_M);", "return bounds_at<TILE_M>(p, (int64_t)work.batch * p.padded_q + m * TILE_M);", _ANSWER + _ANY, ["intervals/ragged"]),
-    _fault("bwd_intervals", "next_block_never_wanted", "the warp that finds steps waits for the one that loads", "if (left == (work.steps < 4 * AHEAD ? 1 : AHEAD + 1))\n                    mbarrier_arrive(shared + WANTED);", ";", _STUCK, _APART),
+    _fault("bwd_intervals", "next_block_never_wanted", "the warp that finds steps waits for the one that loads", "q_ring::wait_empty(shared, last);\n                mbarrier_arrive(shared + WANTED);", ";", _STUCK, _APART),
+    _fault("bwd_intervals", "next_block_waits_for_a_q_to_come", "which Q is the last one of few steps", "ring_advance<STAGES>(last); /* of two", "ring_advance<STAGES>(last); ring_advance<STAGES>(last); /* of two", _STUCK, _APART),
+    _fault("bwd_intervals", "block_of_no_steps_wants_two", "a block of keys that nobody sees wants the next one once", "if (LATE && work.steps > 0 && work.steps < 4 * AHEAD)", "if (LATE && work.steps < 4 * AHEAD)", _STUCK, ["accuracy/top_left_long_keys", "accuracy/q1_k259_top_left"]),
+    _fault("bwd_intervals", "gaps_taken_for_steps", "blocks of queries after the plain steps are counted where some see nothing", "if (LATE && seen == all.end - all.first)", "if (LATE)", _ANSWER + _ANY, _FAR),
+    _harmless("bwd_intervals", "next_block_wanted_with_the_last_step", "when the next block of keys is found is a question of time", "q_ring::wait_empty(shared, last);\n", "", _APART),
     _fault("bwd_intervals", "block_of_no_steps_wants_nothing", "a block of keys that nobody sees wants the next one, too", "if (work.steps == 0) {\n                mbarrier_arrive(shared + WANTED);", "if (work.steps == 0) {", _STUCK, ["accuracy/top_left_long_keys", "accuracy/q1_k259_top_left"]),
     _fault("bwd_intervals", "keys_looked_at_and_not_told", "nobody says that K has been looked at", "mbarrier_arrive(shared + CHECKED);\n        mbarrier_wait(shared + CHECKED, turn % 2);", "mbarrier_wait(shared + CHECKED, turn % 2);", _STUCK, _APART),
     _fault("bwd_intervals", "keys_not_looked_at", "NaN of K must not meet a dS of zero", "work.steps > 0 && (work.first < work.clear_from || is_cut<mask_t>(work, work.last))", "false", _ANSWER, ["special/intervals_nan_in_K"]),
     _fault("bwd_intervals", "loader_keeps_its_block", "whoever loads gives a block back", "Blocks::queue::release(shared, ring_at(turn));\n        }\n    }\n\n    /* Takes to memory", "}\n    }\n\n    /* Takes to memory", _STUCK, _APART),
-    _harmless("bwd_intervals", "every_step_cut", "a step whose queries see all of the keys is looked at as if they did not", "clear.first = min(clear.first, m);", ";", _APART),
+    _harmless("bwd_intervals", "every_step_cut", "a step whose queries see all of the keys is looked at as if they did not", "work.clear_from = clear.first;", "work.clear_from = all.end;", _APART),
 ]
 
 # ---- backward: lengths and ragged sequences --------------------------------------------------------------------------
