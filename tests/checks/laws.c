@@ -831,13 +831,14 @@ static void window_laws(struct check_list *list, const struct subject *subject)
         changed.seqlen_q = changed.seqlen_k = m + 60;
         changed.window_left = 18;
         const int64_t places[] = {20, m / 2 + 30, m + 30};
+        static const char *const at[] = {"first", "middle", "last"};
         for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
             changed.detail = places[i];
-            checks_add(list, future_keys, &changed, "law/window_future_keys_%s_%lld", name, (long long)changed.detail);
-            checks_add(list, past_keys, &changed, "law/window_past_keys_%s_%lld", name, (long long)changed.detail);
+            checks_add(list, future_keys, &changed, "law/window_future_keys_%s_%s", name, at[i]);
+            checks_add(list, past_keys, &changed, "law/window_past_keys_%s_%s", name, at[i]);
             if (!forward) {
-                checks_add(list, past_queries, &changed, "law/window_past_queries_%s_%lld", name, (long long)changed.detail);
-                checks_add(list, future_queries, &changed, "law/window_future_queries_%s_%lld", name, (long long)changed.detail);
+                checks_add(list, past_queries, &changed, "law/window_past_queries_%s_%s", name, at[i]);
+                checks_add(list, future_queries, &changed, "law/window_future_queries_%s_%s", name, at[i]);
             }
         }
         if (decode && !top_left) { /* a few queries, whose windows begin in the second chunk */

@@ -11,16 +11,24 @@
 --
 -- A row that is dealt no check of a tile runs one nonetheless, so that no kernel is compiled and never run.
 --
--- The few rows that run a check have each value of the rows that could run it: each strategy, dtype, mask and
--- feature, a padded head dim, heads of a group that blocks share out. This is a covering array of strength one for
--- each check, in place of the full product. No check that a row has is left out. The library's own rows cover
--- what they can; rows of other rooms cover the rest.
+-- The values of a row are its strategy, dtype, mask and features, a padded head dim, heads of a group that blocks
+-- share out. A check is a point of a product (deal.factors): of a law, the side of a window and a place in it. The
+-- few rows that run checks of a product are a covering array of strength two: each factor of the checks meets each
+-- value of the rows that could run it, `future_keys` with intervals, and a window's last place with float32. A check
+-- that is no point of a product is a factor of its own. No check that a row has is left out. The library's own rows
+-- cover what they can; rows of other rooms cover the rest.
 local deal = {}
 
-local OF_TILES = { "^accuracy/q%d", "^accuracy/one_", "partial_tiles", "at_edges", "_columns_", "accuracy/several_tiles", "/bhsd$", "^far/row" }
+local OF_TILES = {
+  "^accuracy/q%d", "^accuracy/one_key", "^accuracy/one_query", "partial_tiles", "at_edges", "_columns_", "accuracy/several_tiles", "/bhsd$", "^far/row",
+}
 local OF_PLACES = { "interval", "tree", "chain", "bits_say", "length", "ragged", "pages", "alibi", "bias", "special/several_tiles" }
 local LEAST = "^accuracy/several_tiles" -- what a row runs that was dealt no check of a tile
-local OF_ENDS = { "each_end", "no_block_left" } -- of any tile and strategy
+local OF_ENDS = { "each_end", "no_block_left", "/many$" } -- of any tile and strategy
+local LAWS_OF = { "window", "sinks", "softcap", "alibi", "decode" } -- laws that hold of attention hold of each of these, too
+local LAWS_OF_DECODE = { "head_alone", "batch_alone", "workspace_contents", "future_keys", "fences" }
+-- What decides where a check of places has rows and keys: not these.
+local APART = { f32 = 1, f16 = 1, bf16 = 1, i8 = 1, e4m3 = 1, softcap = 1, alibi = 1, tensor = 1, padded = 1 }
 
 local function matches(check, patterns)
   for _, pattern in ipairs(patterns) do
@@ -74,37 +82,86 @@ local function draw(text)
   return ((sum ~ (sum >> 15)) * 0x2c1b3c6d & 0xffffffff | 1) / 4294967296
 end
 
--- Adds to `chosen`, of the rows of a group, all of which have a check, those that run it: the one that covers
--- most values that are not covered yet each time, until no row adds a value. Equals are drawn, a row of half the
--- head dim twice as often; a row that is added or taken away changes no other draw, so that few rows have other
--- checks then.
-local function cover(rows, check, covered, chosen)
+-- `law/window_past_keys_top_left_last` is `past_keys`, of a window at the top left, at its last place.
+local function of_law(law)
+  local side = law:match("_top_left") or law:match("_bottom_right") or ""
+  local place, of = "", ""
+  for _, word in ipairs(LAWS_OF) do
+    local rest = law:match("^" .. word .. "_(.*)$")
+    if rest then of, law = word, rest end
+  end
+  law = law:gsub("_top_left", ""):gsub("_bottom_right", "")
+  for _, word in ipairs({ "first", "middle", "last" }) do
+    local rest = law:match("^(.*)_" .. word .. "$")
+    if rest then law, place = rest, word end
+  end
+  for _, word in ipairs(of == "decode" and LAWS_OF_DECODE or {}) do
+    local rest = law:match("^" .. word .. "_(.*)$")
+    if rest then law, place = word, rest end
+  end
+  return { law, "of " .. of .. side, "at " .. place }
+end
+
+-- The product that a check is a point of, its factors there, and whether it is about places: then it meets each mask
+-- by itself.
+function deal.factors(check)
+  local law = check:match("^law/(.*)$")
+  if law then return "law", of_law(law) end
+  for _, number in ipairs({ "minus_inf", "inf", "nan" }) do
+    local where, at, side = check:match("^special/(.-)(" .. number .. "_in_[QKVd]%w*)(.*)$")
+    if where and not where:find("several_tiles") then
+      return where:find("partial_tiles") and "special/partial_tiles" or "special", { at, "where " .. where .. side }
+    end
+  end
+  local q, k, side = check:match("^accuracy/(q%d+)_(k%d+)(.*)$")
+  if q then return "accuracy/q_k", { q, k, "side" .. side } end
+  local sequences = check:match("^[^/]*")
+  if matches(check, OF_PLACES) and sequences ~= "accuracy" and sequences ~= "special" and sequences ~= "derivative" then
+    return sequences, { sequences }, true
+  end
+  return check, { check }
+end
+
+-- Adds to `chosen`, of the pairs { row, check } of a group, those that run: the one that covers most of what is not
+-- covered yet each time, until none adds anything. Equals are drawn, a row of half the head dim twice as often; a row
+-- that is added or taken away changes no other draw, so that few rows have other checks then.
+local function cover(group, covered, chosen)
   while true do
-    local best, most, score = nil, 0, nil
-    for _, row in ipairs(rows) do
-      local adds, drawn = 0, math.log(draw(row.name .. " " .. check)) * row.head_dim
-      for _, value in ipairs(row.values) do
-        if not covered[value] then adds = adds + 1 end
+    local best, left = nil, {}
+    for _, pair in ipairs(group) do
+      pair.adds = 0
+      for _, what in ipairs(pair.covers) do
+        if not covered[what] then pair.adds = pair.adds + 1 end
       end
-      if adds > most or (best and adds == most and drawn > score) then
-        best, most, score = row, adds, drawn
-      end
+      if pair.adds > 0 then left[#left + 1] = pair end
+      if pair.adds > 0 and (not best or pair.adds > best.adds or (pair.adds == best.adds and pair.drawn > best.drawn)) then best = pair end
     end
     if not best then return end
-    for _, value in ipairs(best.values) do covered[value] = true end
+    for _, what in ipairs(best.covers) do covered[what] = true end
     chosen[#chosen + 1] = best
+    group = left
   end
 end
 
--- The rows of a group that run its check.
-local function choose(group, check, first)
+-- The pairs of a group that run.
+local function choose(group, first)
   local own, covered, chosen = {}, {}, {}
-  for _, row in ipairs(group) do
-    if row.room == first then own[#own + 1] = row end
+  for _, pair in ipairs(group) do
+    if pair.row.room == first then own[#own + 1] = pair end
   end
-  cover(own, check, covered, chosen)
-  cover(group, check, covered, chosen)
+  cover(own, covered, chosen)
+  cover(group, covered, chosen)
   return chosen
+end
+
+-- A row with a check that it has, and what their pair covers: the check, and each factor with each value.
+local function pair_of(row, check, factors, of_places)
+  local covers = { check }
+  for _, value in ipairs(row.values) do
+    for _, factor in ipairs(factors) do covers[#covers + 1] = factor .. " " .. value end
+    if of_places and not APART[value] then covers[#covers + 1] = check .. " " .. value end
+  end
+  return { row = row, check = check, covers = covers, drawn = math.log(draw(row.name .. " " .. check)) * row.head_dim }
 end
 
 -- What rows have in common that share a check out.
@@ -125,17 +182,18 @@ function deal.out(list)
     rows[id] = rows[id] or deal.parse(room, name)
     local row = rows[id]
     if not row.least and check:find(LEAST) then row.least = check end
-    local key = shared(row, check) .. " " .. check
+    local family, factors, of_places = deal.factors(check)
+    local key = shared(row, check) .. " " .. family
     if not groups[key] then
-      groups[key] = { check = check }
+      groups[key] = {}
       order[#order + 1] = groups[key]
     end
-    table.insert(groups[key], row)
+    table.insert(groups[key], pair_of(row, check, factors, of_places))
   end
   for _, group in ipairs(order) do
-    for _, row in ipairs(choose(group, group.check, list[1][1])) do
-      table.insert(runs[row.room][row.name], group.check)
-      if matches(group.check, OF_TILES) then row.least = nil end
+    for _, pair in ipairs(choose(group, list[1][1])) do
+      table.insert(runs[pair.row.room][pair.row.name], pair.check)
+      if matches(pair.check, OF_TILES) then pair.row.least = nil end
     end
   end
   for _, row in pairs(rows) do

@@ -101,6 +101,69 @@ end
 expect(of("accuracy/q65_k1") == 12, "a check about tiles is not run by 3 rows of each head dim, one of another strategy, and 2 of another tile")
 expect(of("identity/cpu") == 4, "identity/cpu is not run with each dtype for each instruction set")
 
+-- Products: the factors that are meant, written out here, meet each value of the rows that have a check with them.
+local product, meant = {}, {}
+local function point(row, check, ...)
+  product[#product + 1] = { "tests", row, check }
+  meant[check] = { ... }
+end
+local LAWS, SIDES, PLACES = { "future_keys", "past_keys", "past_queries" }, { "bottom_right", "top_left" }, { "first", "middle", "last" }
+for _, dtype in ipairs({ "f32", "bf16" }) do
+  for _, mask in ipairs({ "causal", "band", "interval" }) do
+    for _, cap in ipairs({ "", "_softcap" }) do
+      local row = ("bwd_%s_d64_%s%s__sm90a_fused_m64n64"):format(dtype, mask, cap)
+      for _, law in ipairs(LAWS) do
+        point(row, "law/" .. law, law, "any")
+        point(row, "law/sinks_" .. law, law, "sinks")
+        for _, side in ipairs(mask ~= "causal" and SIDES or {}) do
+          for _, place in ipairs(PLACES) do point(row, ("law/window_%s_%s_%s"):format(law, side, place), law, "window " .. side, place) end
+        end
+      end
+      for _, tensor in ipairs({ "Q", "K", "V", "dO" }) do
+        for _, number in ipairs({ "nan", "inf", "minus_inf" }) do
+          local special = number .. "_in_" .. tensor
+          point(row, "special/" .. special, special, "plainly")
+          if mask ~= "causal" then point(row, "special/window_top_left_" .. special, special, "in a window") end
+          for tiles = 0, 3 do point(row, ("special/partial_tiles_%d_%s"):format(tiles, special), "partial " .. special, "partial tiles " .. tiles) end
+        end
+      end
+      for _, queries in ipairs({ 1, 63, 65, 131 }) do
+        for _, keys in ipairs({ 1, 64, 65 }) do
+          point(row, ("accuracy/q%d_k%d_top_left"):format(queries, keys), "q" .. queries, "k" .. keys, "shape top left")
+          point(row, ("accuracy/q%d_k%d"):format(queries, keys), "q" .. queries, "k" .. keys, "shape")
+        end
+      end
+      for _, check in ipairs({ "ragged/top_left", "ragged/many", "ragged/diagonal_1" }) do point(row, check, "ragged") end
+    end
+  end
+end
+local possible, met, points, running, once = {}, {}, 0, 0, {}
+local function pairs_of(check, values, into)
+  for _, value in ipairs(values) do
+    for _, factor in ipairs(meant[check]) do into[factor .. " with " .. value] = true end
+    if check:find("ragged") and ("causal band interval"):find(value, 1, true) then into[check .. " with " .. value] = true end
+  end
+end
+for _, entry in ipairs(product) do
+  points = points + 1
+  pairs_of(entry[3], deal.parse("tests", entry[2]).values, possible)
+end
+for row, checks in pairs(deal.out(product).tests) do
+  for _, check in ipairs(checks) do
+    running = running + 1
+    once[check] = true
+    pairs_of(check, deal.parse("tests", row).values, met)
+  end
+end
+local stated = 0
+for what in pairs(possible) do
+  stated = stated + 1
+  expect(met[what], "%s is run by no row", what)
+end
+for check in pairs(meant) do expect(once[check], "%s is run by no row", check) end
+expect(stated > 200, "%d pairs alone are stated", stated)
+expect(running < points / 5, "%d of %d points run, more than a covering array has", running, points)
+
 -- What is dealt depends on the list alone.
 local again = deal.out(list)
 for room, rows in pairs(runs) do
