@@ -1,5 +1,5 @@
 -- Proofs of the host's C for all inputs, by Frama-C's WP with Why3, Z3 and CVC4:
--- lua prove.lua EXPECTED CONTRACTS... [--proved FILE CONTRACTS...]
+-- lua prove.lua EXPECTED CONTRACTS... [--same FILE CONTRACTS...] [--proved FILE CONTRACTS...]
 --
 -- A file of contracts begins with `# SOURCE: FUNCTION...`. What follows is ACSL to be put ahead of lines of the
 -- source: each is named, without its indentation, behind an @, and is looked for behind the one before. One that is
@@ -12,7 +12,9 @@
 --
 -- FILE of --proved has a line `NAME SUM` for each contract behind it: the sum of the contract and of the functions'
 -- own text, as both were when it was proved. Such a contract is passed by while its sum is that, and is proved where
--- it is another.
+-- it is another. The sum of --same is of all that the provers are asked: the whole source with its contract and all
+-- headers, as the preprocessor leaves them, macros, options, and the tools' versions. Whoever has another of these
+-- proves; who has the same would prove the same.
 local DIRECTORY = "tests/proofs"
 
 -- CVC4 is asked first, and both provers for what it leaves: most of the time of an easy goal goes into writing it down
@@ -31,6 +33,8 @@ if not os.execute("command -v frama-c >/dev/null && command -v why3 >/dev/null &
   print("SKIPPED: frama-c, why3, z3 or cvc4 is not installed")
   return
 end
+
+local tools = read("frama-c -version; why3 --version; z3 --version; cvc4 --version | head -n 1")
 
 local function lines_of(path)
   local lines = {}
@@ -85,7 +89,14 @@ local function annotated(source, notes, name, names)
   return table.concat(out, "\n") .. "\n"
 end
 
--- The sum of a contract and of the text of its functions, without comments and without how lines are broken: FNV-1a.
+-- FNV-1a of a text, without how lines are broken.
+local function fnv1a(text)
+  local sum = 0xcbf29ce484222325
+  for byte in text:gsub("%s+", ""):gmatch(".") do sum = (sum ~ byte:byte()) * 0x100000001b3 end
+  return ("%016x"):format(sum)
+end
+
+-- The sum of a contract and of the text of its functions, without comments.
 local function sum_of(notes, source, functions)
   local lines, text = lines_of(source), { table.concat(notes, "\n") }
   for name in functions:gmatch("%S+") do
@@ -98,34 +109,42 @@ local function sum_of(notes, source, functions)
     end
     if not found then error(("%s has no function `%s`"):format(source, name), 0) end
   end
-  local sum = 0xcbf29ce484222325
-  for byte in table.concat(text, "\n"):gsub("/%*.-%*/", ""):gsub("%s+", ""):gmatch(".") do sum = (sum ~ byte:byte()) * 0x100000001b3 end
-  return ("%016x"):format(sum)
+  return fnv1a(table.concat(text, "\n"):gsub("/%*.-%*/", ""))
 end
 
--- Those that are passed by while their sum is the one of FILE.
-local contracts, file_of_sums, sums = {}, nil, {}
+-- The sum of all that the provers are asked of a copy with contracts. An annotation is not expanded yet, so the text has
+-- the macros, too.
+local function sum_of_all(copy, options, asked)
+  local text = read(("gcc -E -P -C -dD -I. -include %s/fc.h %s %s && echo ' all of it'"):format(DIRECTORY, options, copy))
+  local whole = text:match("^(.*) all of it\n$") or error(copy .. ": the preprocessor fails", 0)
+  return fnv1a(asked .. options .. tools .. whole:gsub("/%*[^@].-%*/", ""))
+end
+
+-- Those that are passed by while their sum is the one of a FILE.
+local contracts, file_of_sums, sums, by = {}, nil, {}, nil
 for i = 2, #arg do
-  if arg[i - 1] == "--proved" then
-    file_of_sums = arg[i]
+  local option = arg[i - 1]
+  if option == "--proved" or option == "--same" then
+    file_of_sums, by = arg[i], option
     for _, line in ipairs(lines_of(file_of_sums)) do
       local name, sum = line:match("^([%w_]+) (%x+)$")
       if name then sums[name] = sum end
     end
-  elseif arg[i] ~= "--proved" then
-    table.insert(contracts, { path = arg[i], is_long = file_of_sums ~= nil })
+  elseif arg[i] ~= "--proved" and arg[i] ~= "--same" then
+    table.insert(contracts, { path = arg[i], by = by, file_of_sums = file_of_sums })
   end
 end
 
 local work = read("mktemp -d -p \"${TEST_TMPDIR:-/tmp}\""):match("%S+")
 os.execute(("HOME=%s why3 config detect >/dev/null 2>&1"):format(work))
 
-local expected, bad, closed = {}, false, 0
+local expected, bad, closed, passed = {}, false, 0, 0
 for _, line in ipairs(lines_of(arg[1])) do
   if line ~= "" and not line:find("^#") then expected[line] = true end
 end
 
-local function prove(path, is_long)
+local function prove(contract)
+  local path = contract.path
   local name, notes = path:match("([%w_]+)%.acsl$"), lines_of(path)
   local source, functions = notes[1]:match("^# (%S+): (.+)$")
   local header = table.concat(notes, "\n", 1, 3)
@@ -142,12 +161,16 @@ local function prove(path, is_long)
     local questions = select(2, table.concat(lines_of(script)):gsub("%(check%-sat%)", ""))
     if answers ~= ("unsat\n"):rep(questions) then error(("%s: Z3 says\n%s"):format(asks, answers), 0) end
   end
-  local sum = sum_of(notes, source, functions)
-  if is_long and sums[name] == sum then return end
-  local began, asked = os.time(), {}
+  local asked = {}
   for k, provers in ipairs(PROVERS) do
     asked[k] = ("-wp %s -wp-fct %s %s -wp-timeout 60 -wp-par 2"):format(rte, functions:gsub(" ", ","), provers)
   end
+  local sum = contract.by == "--same" and sum_of_all(copy, options, table.concat(asked)) or sum_of(notes, source, functions)
+  if contract.by and sums[name] == sum then
+    passed = passed + 1
+    return
+  end
+  local began = os.time()
   os.execute(("HOME=%s frama-c -machdep gcc_x86_64 -c11 -cpp-extra-args='-I. -include %s/fc.h %s' %s -warn-special-float none -rte-no-pointer-call %s "
     .. ">%s 2>&1"):format(work, DIRECTORY, options, copy, table.concat(asked, " -then "), log))
   local text = read("cat " .. log)
@@ -176,9 +199,9 @@ local function prove(path, is_long)
       print("closed, though it is in " .. arg[1] .. ": " .. line)
     end
   end
-  if is_long then print(("%s is proved of another text: write `%s %s` into %s"):format(name, name, sum, file_of_sums)) end
+  if contract.by then print(("%s is proved of another text: write `%s %s` into %s"):format(name, name, sum, contract.file_of_sums)) end
 end
-for i = 1 + shard, #contracts, shards do prove(contracts[i].path, contracts[i].is_long) end
+for i = 1 + shard, #contracts, shards do prove(contracts[i]) end
 os.execute(("rm -rf '%s'"):format(work))
-print(closed .. " goals are proved")
+print(("%d goals are proved, and %d contracts are those that were proved"):format(closed, passed))
 if bad then error("the open goals are not the expected ones", 0) end
