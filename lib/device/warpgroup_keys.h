@@ -480,7 +480,7 @@ template <class Variant> struct key_kernel {
      * warp finds them, and looks at K, while a thread of another one loads, which wants the next block AHEAD steps
      * before the last one. Of few steps it wants it with the last one, and if LATE when the last Q has been used up: a
      * block that waits for its turn at work keeps others waiting for their turn at dQ. At head_dim 64 that is 8 % for
-     * chunks of 1,024 keys, and at 128 a loss of 10 %. The count for that stands where other kernels have their queue. */
+     * chunks of 1,024 keys, and at 128 a loss of 10 %. The count for that stands where other kernels' queue is. */
     enum { AHEAD = 4, WANTED = QUEUE_AT };
     static constexpr bool LATE = HEAD_DIM == 64;
     template <class Blocks> GLINT_DEVICE void find_blocks(const struct glint_gpu_backward_maps &p, uint32_t shared)
