@@ -10,111 +10,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "lib/cpu/scratch.h"
 #include "lib/glint.h"
 #include "lib/variant.h"
 
 struct glint_family_plan;
 
 #define GLINT_CPU_PHASES 2
-#define GLINT_CPU_REGIONS 14
-
-/* Every matrix in scratch has rows of a multiple of 16 floats (64 bytes, a cache line), and one line more than it
- * needs: rows that are a power of two apart would all fall into a few sets of the first-level cache. */
-#define GLINT_CPU_LINE(floats) (((floats) + 15) / 16 * 16)
-#define GLINT_CPU_PITCH(floats) (((floats) + 15) / 16 * 16 + 16)
-
-/* Parts of a lane's scratch, in order of their use. */
-enum glint_cpu_forward_region {
-    GLINT_FWD_Q_T,   /* [query blocks of a task][head_dim][pitch(tile_m)]  softmax_scale * Q, transposed: lanes are queries */
-    GLINT_FWD_O_T,   /* [query blocks of a task][head_dim][pitch(tile_m)]  unnormalised output, transposed */
-    GLINT_FWD_STATS, /* [query blocks of a task][2][pitch(tile_m)]         largest score so far, sum of exp(score - it) */
-    GLINT_FWD_S_T,   /* [tile_n][pitch(tile_m)]    scores, then probabilities; then a panel's bias and tree, if there are any */
-    GLINT_FWD_K,     /* [tile_n][pitch(head_dim)]  keys in f32 */
-    GLINT_FWD_V,     /* [tile_n][pitch(head_dim)]  values in f32 */
-    GLINT_FWD_ROW,   /* [8][pitch(head_dim)]       rows on their way between dtype and f32 */
-    GLINT_FWD_SCALE, /* [pitch(tile_m)]            exp(old max - new max) */
-    GLINT_FWD_KEYS,  /* [2][tile_n + 16]           of 8-bit K and V: scales of the tile's keys, K's and V's; else nothing */
-    GLINT_FWD_REGIONS
-};
-
-enum glint_cpu_backward_region {
-    GLINT_BWD_Q_T,  /* [query blocks][head_dim][pitch(tile_m)]  softmax_scale * Q, transposed */
-    GLINT_BWD_DO_T, /* [query blocks][head_dim][pitch(tile_m)]  dO, transposed */
-    GLINT_BWD_DQ_T, /* [1 or 2][query blocks][head_dim][pitch(tile_m)]  dQ / softmax_scale, transposed; the second sums key groups */
-    GLINT_BWD_Q,    /* [query blocks * tile_m][pitch(head_dim)] Q */
-    GLINT_BWD_DO,   /* [query blocks * tile_m][pitch(head_dim)] dO */
-    GLINT_BWD_STATS, /* [query blocks][2][pitch(tile_m)]         LSE, delta */
-    GLINT_BWD_DK,    /* [key blocks of a task * tile_n][pitch(head_dim)]  dK / softmax_scale */
-    GLINT_BWD_DV,    /* [key blocks of a task * tile_n][pitch(head_dim)] */
-    GLINT_BWD_K,     /* [tile_n][pitch(head_dim)] */
-    GLINT_BWD_V,     /* [tile_n][pitch(head_dim)] */
-    GLINT_BWD_P_T,   /* [tile_n][pitch(tile_m)]   scores, then probabilities */
-    GLINT_BWD_DS_T,  /* [tile_n][pitch(tile_m)]   dP, then dS; after them the bias of a panel, if there is one */
-    GLINT_BWD_ROW,   /* [8][pitch(head_dim)]      rows on their way between dtype and f32 */
-    GLINT_BWD_O_T,   /* [head_dim][16]            O of a vector of queries, transposed */
-    GLINT_BWD_REGIONS
-};
-
-/* For AMX and AVX-512 BF16. Matrices of bf16 are packed into tiles of 1 KiB, each in the way that lib/cpu/tiles.h
- * names. Matrices of float32 are, too: [16][16]. dim is head_dim in whole steps of 32. A panel is 32 queries. */
-#define GLINT_AMX_DIM(head_dim) (((head_dim) + 31) / 32 * 32)
-#define GLINT_AMX_BLOCK 64 /* forward: keys whose scores are made together */
-enum glint_cpu_amx_forward_region {
-    GLINT_AMX_FWD_Q,     /* bf16 [panels][32][dim], across */
-    GLINT_AMX_FWD_O,     /* [panels][2][dim][16]       unnormalised output, transposed */
-    GLINT_AMX_FWD_STATS, /* [panels][2][32]            the score that P is relative to, sum of P */
-    GLINT_AMX_FWD_S,     /* [4][2][16][16]             scores of a block of 64 keys, transposed */
-    GLINT_AMX_FWD_P,     /* bf16 [tile_n / 32][2][16][32]  P of a panel, in pairs */
-    GLINT_AMX_FWD_K,     /* bf16 [tile_n][dim], as it is */
-    GLINT_AMX_FWD_V,     /* bf16 [tile_n][dim], transposed */
-    GLINT_AMX_FWD_PAGED, /* bf16 [2][tile_n][head_dim]  K and V in pages, brought together */
-    GLINT_AMX_FWD_REGIONS
-};
-
-enum glint_cpu_amx_backward_region {
-    GLINT_AMX_BWD_Q,          /* bf16 [panels][32][dim], across */
-    GLINT_AMX_BWD_DOUT,       /* bf16 [panels][32][dim], across */
-    GLINT_AMX_BWD_Q_PAIRS,    /* bf16 [panels][32][dim], in pairs */
-    GLINT_AMX_BWD_DOUT_PAIRS, /* bf16 [panels][32][dim], in pairs */
-    GLINT_AMX_BWD_STATS,      /* [panels][3][32]               LSE; delta; 1 where a row of Q or dO has an infinity or a NaN */
-    GLINT_AMX_BWD_DQ,         /* [1 or 2][panels][2][dim][16]  dQ / softmax_scale, transposed; the second sums key groups */
-    GLINT_AMX_BWD_DK,         /* [key blocks of a task * tile_n / 16][dim / 16][16][16]  dK / softmax_scale */
-    GLINT_AMX_BWD_DV,         /* the same of dV */
-    GLINT_AMX_BWD_K,          /* bf16 [tile_n][dim], as it is */
-    GLINT_AMX_BWD_V,          /* bf16 [tile_n][dim], as it is */
-    GLINT_AMX_BWD_K_T,        /* bf16 [tile_n][dim], transposed */
-    GLINT_AMX_BWD_S,          /* [2][tile_n / 16][2][16][16]   S and dP of a panel, transposed; then dS, bf16 in pairs of keys */
-    GLINT_AMX_BWD_P,          /* bf16 [2][tile_n / 16][tile_m / 32][16][32]  P and dS, a row a key */
-    GLINT_AMX_BWD_REGIONS
-};
-
-/* Rows are queries of the heads that share a key head; dim is head_dim in whole vectors, 16 floats at most each. */
-#define GLINT_DEC_PITCH(head_dim) (((head_dim) + 15) / 16 * 16 + 16)
-enum glint_cpu_decode_region {
-    GLINT_DEC_Q,     /* [tile_m][dim]                      softmax_scale * Q */
-    GLINT_DEC_O,     /* [tile_m][dim]                      unnormalised output */
-    GLINT_DEC_S,     /* [tile_m / 4][4 * (tile_n + 16)]    scores, then probabilities, of four rows: [key][row] */
-    GLINT_DEC_STATS, /* [4][tile_m]                        largest score, sum of exp(score - it); the same of all chunks so far */
-    GLINT_DEC_ALL_O, /* [tile_m][dim]                      unnormalised output of all chunks so far */
-    GLINT_DEC_ROW,   /* [dim]                              a row on its way between dtype and f32 */
-    GLINT_DEC_SCALE, /* [tile_n + 16]                      of 8-bit K and V: scales of the chunk's keys, K's, then V's; else nothing */
-    GLINT_DEC_REGIONS
-};
-
-/* The same for AMX. Panels are 8 rows; few, the power of two that holds the rows of one. dim is that of GLINT_AMX_DIM
- * for Q. */
-enum glint_cpu_amx_decode_region {
-    GLINT_AMX_DEC_Q,    /* bf16 [panels][16][dim], across, half of it zeros */
-    GLINT_AMX_DEC_O,    /* as GLINT_DEC_O, and so is what is named alike below */
-    GLINT_AMX_DEC_S,    /* [tile_n][few]                       scores */
-    GLINT_AMX_DEC_P,    /* [tile_n / 16][few][2][16]           words of (p, 0) and of (0, p) */
-    GLINT_AMX_DEC_SUMS, /* [dim / 32][8][2][16]                unnormalised output of a panel, even and odd numbers */
-    GLINT_AMX_DEC_STATS,
-    GLINT_AMX_DEC_ALL_O,
-    GLINT_AMX_DEC_ROW,
-    GLINT_AMX_DEC_EDGE, /* bf16 [16][head_dim]                 rows of Q, K or V that are brought together */
-    GLINT_AMX_DEC_REGIONS
-};
 
 /* How a problem is cut. Pure function of variant, problem and concurrency; all counts exact. glint_cpu_plan puts it
  * into the plan's words, and glint_cpu_run reads it there. */
@@ -320,11 +222,11 @@ static inline const int32_t *glint_cpu_interval(const struct glint_cpu_call *cal
     return bounds ? bounds + batch * call->problem->seqlen_q : NULL;
 }
 
-/* Where a lane keeps the largest logits that its tasks met, [heads_q], of a problem that asks for them: at the end of
- * its scratch, from the first task to the last. */
+/* Where a lane keeps the largest logits that its tasks met, [heads_q], of a problem that asks for them, from the first
+ * task to the last. */
 static inline float *glint_cpu_max_logit(const struct glint_cpu_call *call, float *scratch)
 {
-    return scratch + call->geometry.region[GLINT_CPU_REGIONS] - GLINT_CPU_LINE((uint64_t)call->problem->heads_q);
+    return scratch + call->geometry.region[GLINT_CPU_LOGITS];
 }
 
 /* Where backward leaves what a (batch, query head) pair gives to the gradient of its sink: after the other partial

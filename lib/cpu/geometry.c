@@ -18,14 +18,6 @@ static int64_t divide_up(int64_t a, int64_t b)
     return a / b + (a % b != 0);
 }
 
-/* A lane's scratch: the last entry of `region` is its size. */
-static bool lay_out_scratch(const struct glint_array *array, int arrays, struct glint_cpu_geometry *g)
-{
-    const bool fits = glint_place_arrays(array, arrays, LINE, g->region);
-    g->region[GLINT_CPU_REGIONS] = g->region[arrays];
-    return fits;
-}
-
 /* Rows of a panel of a bias: those that are brought together with the last key, too. */
 static uint64_t bias_rows(const struct glint_variant *variant)
 {
@@ -36,41 +28,6 @@ static uint64_t bias_rows(const struct glint_variant *variant)
 static uint64_t tree_rows(const struct glint_variant *variant)
 {
     return (variant->features & GLINT_FEATURE_TREE) != 0 ? variant->tile_n : 0;
-}
-
-static bool forward_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
-{
-    const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
-    const uint64_t blocks = (uint64_t)g->blocks_per_task, rows = blocks * variant->head_dim;
-    const struct glint_array array[GLINT_FWD_REGIONS] = {
-        [GLINT_FWD_Q_T] = {rows, pitch_m},
-        [GLINT_FWD_O_T] = {rows, pitch_m},
-        [GLINT_FWD_STATS] = {blocks * 2, pitch_m},
-        [GLINT_FWD_S_T] = {variant->tile_n + bias_rows(variant) + tree_rows(variant), pitch_m},
-        [GLINT_FWD_K] = {variant->tile_n, pitch_d},
-        [GLINT_FWD_V] = {variant->tile_n, pitch_d},
-        [GLINT_FWD_ROW] = {8, pitch_d},
-        [GLINT_FWD_SCALE] = {1, pitch_m},
-        [GLINT_FWD_KEYS] = {variant->kv_dtype != 0 ? 2 : 0, (uint64_t)variant->tile_n + 16},
-    };
-    return lay_out_scratch(array, GLINT_FWD_REGIONS, g);
-}
-
-static bool amx_forward_scratch(const struct glint_variant *variant, const struct glint_problem *problem,
-                                struct glint_cpu_geometry *g)
-{
-    const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->blocks_per_task * variant->tile_m;
-    const struct glint_array array[GLINT_AMX_FWD_REGIONS] = {
-        [GLINT_AMX_FWD_Q] = {rows, dim / 2},
-        [GLINT_AMX_FWD_O] = {rows, dim},
-        [GLINT_AMX_FWD_STATS] = {rows, 2},
-        [GLINT_AMX_FWD_S] = {GLINT_AMX_BLOCK, 32},
-        [GLINT_AMX_FWD_P] = {variant->tile_n, 16},
-        [GLINT_AMX_FWD_K] = {variant->tile_n, dim / 2},
-        [GLINT_AMX_FWD_V] = {variant->tile_n, dim / 2},
-        [GLINT_AMX_FWD_PAGED] = {problem->page_rows > 0 ? variant->tile_n : 0, variant->head_dim},
-    };
-    return lay_out_scratch(array, GLINT_AMX_FWD_REGIONS, g);
 }
 
 /* Query blocks of a task share the keys that it brings into scratch; as many as leave every body a few tasks, of all
@@ -87,87 +44,6 @@ static void group_query_blocks(struct glint_cpu_geometry *g, int64_t most)
     g->tasks_per_head = divide_up(g->query_blocks, most);
     g->blocks_per_task = g->tasks_per_head > 0 ? divide_up(g->query_blocks, g->tasks_per_head) : 0;
     g->tasks_per_head = g->blocks_per_task > 0 ? divide_up(g->query_blocks, g->blocks_per_task) : 0;
-}
-
-static bool decode_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
-{
-    const uint64_t rows = variant->tile_m, dim = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-    const struct glint_array array[GLINT_DEC_REGIONS] = {
-        [GLINT_DEC_Q] = {rows, dim},
-        [GLINT_DEC_O] = {rows, dim},
-        [GLINT_DEC_S] = {rows, (uint64_t)variant->tile_n + 16},
-        [GLINT_DEC_STATS] = {4, rows},
-        [GLINT_DEC_ALL_O] = {rows, dim},
-        [GLINT_DEC_ROW] = {1, dim},
-        [GLINT_DEC_SCALE] = {variant->kv_dtype != 0, (uint64_t)variant->tile_n + 16},
-    };
-    return lay_out_scratch(array, GLINT_DEC_REGIONS, g);
-}
-
-static bool amx_decode_scratch(const struct glint_variant *variant, struct glint_cpu_geometry *g)
-{
-    const uint64_t rows = variant->tile_m, dim = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-    const struct glint_array array[GLINT_AMX_DEC_REGIONS] = {
-        [GLINT_AMX_DEC_Q] = {2 * rows, GLINT_AMX_DIM((uint64_t)variant->head_dim) / 2},
-        [GLINT_AMX_DEC_O] = {rows, dim},
-        [GLINT_AMX_DEC_S] = {variant->tile_n, 8},
-        [GLINT_AMX_DEC_P] = {variant->tile_n, 2 * 8},
-        [GLINT_AMX_DEC_SUMS] = {8, GLINT_AMX_DIM((uint64_t)variant->head_dim)},
-        [GLINT_AMX_DEC_STATS] = {4, rows},
-        [GLINT_AMX_DEC_ALL_O] = {rows, dim},
-        [GLINT_AMX_DEC_ROW] = {1, dim},
-        [GLINT_AMX_DEC_EDGE] = {16, (uint64_t)variant->head_dim / 2},
-    };
-    return lay_out_scratch(array, GLINT_AMX_DEC_REGIONS, g);
-}
-
-/* key_blocks: those of a task; dq_copies: 2 where a task sums key groups. */
-static bool backward_scratch(const struct glint_variant *variant, int64_t key_blocks, uint64_t dq_copies,
-                             struct glint_cpu_geometry *g)
-{
-    const uint64_t pitch_m = GLINT_CPU_PITCH((uint64_t)variant->tile_m), pitch_d = GLINT_CPU_PITCH((uint64_t)variant->head_dim);
-    const uint64_t blocks = (uint64_t)g->query_blocks, head = blocks * variant->head_dim, rows = blocks * variant->tile_m;
-    const uint64_t keys = (uint64_t)key_blocks * variant->tile_n;
-    const struct glint_array array[GLINT_BWD_REGIONS] = {
-        [GLINT_BWD_Q_T] = {head, pitch_m},
-        [GLINT_BWD_DO_T] = {head, pitch_m},
-        [GLINT_BWD_DQ_T] = {dq_copies * head, pitch_m},
-        [GLINT_BWD_Q] = {rows, pitch_d},
-        [GLINT_BWD_DO] = {rows, pitch_d},
-        [GLINT_BWD_STATS] = {blocks * 2, pitch_m},
-        [GLINT_BWD_DK] = {keys, pitch_d},
-        [GLINT_BWD_DV] = {keys, pitch_d},
-        [GLINT_BWD_K] = {variant->tile_n, pitch_d},
-        [GLINT_BWD_V] = {variant->tile_n, pitch_d},
-        [GLINT_BWD_P_T] = {variant->tile_n, pitch_m},
-        [GLINT_BWD_DS_T] = {variant->tile_n + bias_rows(variant), pitch_m},
-        [GLINT_BWD_ROW] = {8, pitch_d},
-        [GLINT_BWD_O_T] = {variant->head_dim, 16},
-    };
-    return lay_out_scratch(array, GLINT_BWD_REGIONS, g);
-}
-
-static bool amx_backward_scratch(const struct glint_variant *variant, int64_t key_blocks, uint64_t dq_copies,
-                                 struct glint_cpu_geometry *g)
-{
-    const uint64_t dim = GLINT_AMX_DIM((uint64_t)variant->head_dim), rows = (uint64_t)g->query_blocks * variant->tile_m;
-    const uint64_t keys = (uint64_t)key_blocks * variant->tile_n;
-    const struct glint_array array[GLINT_AMX_BWD_REGIONS] = {
-        [GLINT_AMX_BWD_Q] = {rows, dim / 2},
-        [GLINT_AMX_BWD_DOUT] = {rows, dim / 2},
-        [GLINT_AMX_BWD_Q_PAIRS] = {rows, dim / 2},
-        [GLINT_AMX_BWD_DOUT_PAIRS] = {rows, dim / 2},
-        [GLINT_AMX_BWD_STATS] = {rows, 3},
-        [GLINT_AMX_BWD_DQ] = {dq_copies * rows, dim},
-        [GLINT_AMX_BWD_DK] = {keys, dim},
-        [GLINT_AMX_BWD_DV] = {keys, dim},
-        [GLINT_AMX_BWD_K] = {variant->tile_n, dim / 2},
-        [GLINT_AMX_BWD_V] = {variant->tile_n, dim / 2},
-        [GLINT_AMX_BWD_K_T] = {variant->tile_n, dim / 2},
-        [GLINT_AMX_BWD_S] = {variant->tile_n, 2 * 32},
-        [GLINT_AMX_BWD_P] = {variant->tile_n, variant->tile_m},
-    };
-    return lay_out_scratch(array, GLINT_AMX_BWD_REGIONS, g);
 }
 
 /* Blocks of a problem, or of one of its sequences. They depend on lengths and heads only. */
@@ -287,6 +163,76 @@ static bool lay_out_workspace(const struct glint_variant *variant, const struct 
     return true;
 }
 
+/* What a task has in its scratch: blocks, and copies of dQ, two where it sums key groups. */
+struct cut {
+    uint64_t query_blocks, key_blocks, dq_copies;
+};
+
+/* The lines of scratch.h, of each kind of kernel: of vectors of float32, then of packed tiles. */
+struct region {
+    uint16_t times;
+    uint8_t shift; /* so many bits to the right, numbers are words of 4 bytes */
+    uint8_t extent[3];
+};
+
+enum kind { FORWARD, BACKWARD, DECODE, KINDS };
+enum { F32, BF16 };
+enum extent {
+#define EXTENT(name, value) name,
+    GLINT_CPU_EXTENTS(EXTENT)
+#undef EXTENT
+        EXTENTS
+};
+
+#define REGION(name, shift, times, ...) {times, shift, {__VA_ARGS__}},
+/* clang-format off */
+static const struct region regions[2][KINDS][GLINT_CPU_LOGITS] = {
+    {
+        [FORWARD] = {GLINT_CPU_FORWARD_SCRATCH(REGION)},
+        [BACKWARD] = {GLINT_CPU_BACKWARD_SCRATCH(REGION)},
+        [DECODE] = {GLINT_CPU_DECODE_SCRATCH(REGION)},
+    }, {
+        [FORWARD] = {GLINT_CPU_AMX_FORWARD_SCRATCH(REGION)},
+        [BACKWARD] = {GLINT_CPU_AMX_BACKWARD_SCRATCH(REGION)},
+        [DECODE] = {GLINT_CPU_AMX_DECODE_SCRATCH(REGION)},
+    },
+};
+/* clang-format on */
+#undef REGION
+
+static const struct region *regions_of(const struct glint_variant *variant, enum kind kind)
+{
+    return regions[packs_tiles(variant)][kind];
+}
+
+/* Words of 4 bytes of a region. False: they do not fit in 64 bits. */
+static bool words_of(const struct region *region, const uint64_t *extent, uint64_t *words)
+{
+    uint64_t lines, rows, numbers;
+    if (__builtin_mul_overflow(region->times, extent[region->extent[0]], &lines) ||
+        __builtin_mul_overflow(lines, extent[region->extent[1]], &rows) ||
+        __builtin_mul_overflow(rows, extent[region->extent[2]], &numbers))
+        return false;
+    *words = numbers >> region->shift;
+    return true;
+}
+
+/* Where each region of a lane's scratch begins, and its size. A kind with fewer regions has empty ones behind them. */
+static bool lay_out_scratch(const struct region *region, const struct glint_variant *row, const struct glint_problem *problem,
+                            const struct cut *cut, struct glint_cpu_geometry *g)
+{
+#define EXTENT(name, value) value,
+    const uint64_t extent[EXTENTS] = {GLINT_CPU_EXTENTS(EXTENT)};
+#undef EXTENT
+    struct glint_array array[GLINT_CPU_REGIONS] = {[GLINT_CPU_LOGITS] = {1, extent[LOGITS]}};
+    for (int i = 0; i < GLINT_CPU_LOGITS; i++) {
+        array[i].each = 1;
+        if (!words_of(&region[i], extent, &array[i].count))
+            return false;
+    }
+    return glint_place_arrays(array, GLINT_CPU_REGIONS, LINE, g->region);
+}
+
 /* What a split sequence leaves of one head and part: rows of so many floats. */
 struct remains {
     uint64_t rows, floats;
@@ -308,7 +254,8 @@ static bool share_decode(const struct glint_variant *variant, const struct glint
     if (problem->lengths == GLINT_LENGTHS_RAGGED && remains->rows > (uint64_t)problem->rows_q)
         remains->rows = (uint64_t)problem->rows_q;
     remains->floats = GLINT_DEC_PITCH((uint64_t)variant->head_dim);
-    return packs_tiles(variant) ? amx_decode_scratch(variant, g) : decode_scratch(variant, g);
+    const struct cut cut = {0, 0, 0};
+    return lay_out_scratch(regions_of(variant, DECODE), variant, problem, &cut, g);
 }
 
 static bool share_forward(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
@@ -318,7 +265,8 @@ static bool share_forward(const struct glint_variant *variant, const struct glin
     if (__builtin_mul_overflow(problem->heads_q, tiles, &tiles))
         return false;
     group_query_blocks(g, most_blocks(tiles, concurrency));
-    return packs_tiles(variant) ? amx_forward_scratch(variant, problem, g) : forward_scratch(variant, g);
+    const struct cut cut = {(uint64_t)g->blocks_per_task, 0, 0};
+    return lay_out_scratch(regions_of(variant, FORWARD), variant, problem, &cut, g);
 }
 
 static bool share_backward(const struct glint_variant *variant, const struct glint_problem *problem, uint32_t concurrency,
@@ -337,11 +285,10 @@ static bool share_backward(const struct glint_variant *variant, const struct gli
     int64_t blocks = divide_up(g->key_blocks, g->split);
     if (own_lengths && blocks < shorter)
         blocks = shorter;
-    const uint64_t dq_copies = g->split > 1 ? own_lengths : g->key_groups > 1 ? 2 : 1;
+    const struct cut cut = {(uint64_t)g->query_blocks, (uint64_t)blocks, g->split > 1 ? own_lengths : g->key_groups > 1 ? 2 : 1};
     remains->rows = (uint64_t)blocks_of_batch(variant, problem, 1, g->query_blocks);
     remains->floats = block_of_dq(variant);
-    return packs_tiles(variant) ? amx_backward_scratch(variant, blocks, dq_copies, g)
-                                : backward_scratch(variant, blocks, dq_copies, g);
+    return lay_out_scratch(regions_of(variant, BACKWARD), variant, problem, &cut, g);
 }
 
 /* Everything but where arrays lie in the workspace. */
@@ -356,8 +303,6 @@ static bool share_out(const struct glint_variant *variant, const struct glint_pr
         return false;
     /* Never more scratches than tasks that need one: the second phase makes do with the lanes of the first. */
     g->lanes = g->tasks[0] < (int64_t)concurrency ? g->tasks[0] : (int64_t)concurrency;
-    if (problem->max_logit != 0)
-        g->region[GLINT_CPU_REGIONS] += GLINT_CPU_LINE((uint64_t)problem->heads_q);
     return true;
 }
 
