@@ -1,6 +1,6 @@
--- Ragged sequences on GPUs, for bench/peers_gpu.py --group ragged and for glint_bench --ragged: the default spec's
--- 16-bit GPU kernels, and those of both families for lengths of the device and ragged sequences, in sm80 K and V in
--- pages, too.
+-- Ragged sequences on GPUs, for bench/peers/peers_gpu.py --group ragged and for glint_bench --ragged: the default
+-- spec's 16-bit GPU kernels, and those of both families for lengths of the device and ragged sequences, in sm80 K and V
+-- in pages, too.
 return {
   passes = { "fwd", "bwd", "dec" },
   dtypes = { "bf16" },

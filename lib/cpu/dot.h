@@ -1,7 +1,7 @@
 /* The products of tiles.h without tile registers: by vdpbf16ps of AVX-512 BF16, which adds two products of bf16 to each
  * of 16 float32 sums. A word of A, two terms, is broadcast to all lanes, and a row of B is the other factor; 8 rows by
  * 2 vectors of sums hide its latency of 6 clocks. (With the broadcast as an operand in memory, twice, it is no faster:
- * bench/dot_rates.c.) Included by emitted kernels only, after they define HEAD_DIM.
+ * bench/floors/dot_rates.c.) Included by emitted kernels only, after they define HEAD_DIM.
  *
  * An element of a product is one chain of fused multiply-adds to nearest even: of each word in order the odd term, then
  * the even one. Denormals that go in or come out are zero, whatever MXCSR says. So terms that are zero change nothing,

@@ -84,8 +84,8 @@ static bool has_x86_64_amx(void)
 }
 
 /* vdpbf16ps multiplies twice as many numbers as float32's multiply-add in the same time on AMD's Zen 4
- * (bench/dot_rates.c). On an Intel Xeon of the Sapphire Rapids class it was half as fast as that. So it is fast on
- * AMD's CPUs, and slow where nobody timed it. */
+ * (bench/floors/dot_rates.c). On an Intel Xeon of the Sapphire Rapids class it was half as fast as that. So it is fast
+ * on AMD's CPUs, and slow where nobody timed it. */
 static bool slow_x86_64_bf16(void)
 {
     uint32_t a, b = 0, c = 0, d = 0;

@@ -1,8 +1,0 @@
--- The rows that write the largest logit, which bench/masks.py compares with those of bench/masks.lua that do not.
-return {
-  passes = { "fwd" },
-  dtypes = { "f16" },
-  head_dims = { 64, 128 },
-  masks = { "causal" },
-  families = { sm80 = { archs = { 90 }, max_logit = true } },
-}
