@@ -97,6 +97,7 @@ local function row(record, kernel, behind)
   if own.queries_up_to then how[#how + 1] = (".queries_up_to = %d"):format(own.queries_up_to) end
   local taken = (".takes = %s"):format(#record.takes > 0 and takes.constant(record.takes) or "0")
   if #record.could > 0 then taken = ("%s, .could = %s"):format(taken, takes.constant(record.could)) end
+  if own.untimed then taken = ("%s, .untimed = %s"):format(taken, takes.constant(own.untimed)) end
   if behind > 0 then taken = ("%s, .alike = %d"):format(taken, behind) end
   assert(#record.name < emit.name_bytes, record.name)
   return ([[

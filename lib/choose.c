@@ -187,6 +187,14 @@ static int64_t too_short(const struct glint_variant *row, const struct question 
     return q->problem->lengths == GLINT_LENGTHS_HOST && !canonical(q) && longer_of(q->problem) < (int64_t)row->least;
 }
 
+/* A row that no machine has timed yet for what the problem needs is taken where no other row takes it: whoever writes
+ * a kernel for what an older family does already says so in its family's rows (gen/families), and takes the words
+ * away when it has been timed. */
+static int64_t untimed(const struct glint_variant *row, const struct question *q)
+{
+    return ((glint_needs_of(q->problem) | GLINT_TAKES_ANYTHING) & row->untimed) != 0;
+}
+
 static int64_t family(const struct glint_variant *row, const struct question *q)
 {
     (void)q;
@@ -231,6 +239,7 @@ static int64_t small_tile(const struct glint_variant *row, const struct question
     R(math, "for fewer tf32 products") \
     R(few_queries, "which is not split over the keys, or is for other numbers of queries") \
     R(too_short, "which is slower with so few queries and keys (least)") \
+    R(untimed, "which was not timed yet for such a problem") \
     R(family, "of an older family") \
     R(reach, "as the spec means rows for lengths (up_to, both_up_to)") \
     R(slow, "of an instruction set that this CPU is not known to run faster") \

@@ -29,6 +29,7 @@ enum {
 #define GLINT_TAKES_BIT(word, bit, reason, field, what) GLINT_TAKES_##word = bit,
     GLINT_TAKES(GLINT_TAKES_BIT)
 #undef GLINT_TAKES_BIT
+        GLINT_TAKES_ANYTHING = 128 /* of `untimed` alone: whatever the problem needs */
 };
 
 /* What a problem needs. A row that takes pages takes the same lengths with linear K and V too, so a problem in pages

@@ -59,9 +59,9 @@ local sm90a = {
     turns = schema.flag(),                              -- persistent: warpgroups issue their products in turn
     dynamic = schema.flag(),                            -- persistent: a block takes the next tile that nobody has, and not every so many-th
     blocks_per_sm = schema.integer(1, 8),                  -- short: that the registers must leave room for
-    device_lengths = schema.flag(),                         -- forward, and backward of fused tiles: one more of each kernel, for
-                                                            -- GLINT_LENGTHS_DEVICE; the family's own unless it is said
-    device_ragged = schema.flag(),                          -- the same for GLINT_LENGTHS_RAGGED; backward the kernel of keys takes both
+    device_lengths = schema.flag(),                         -- forward, and backward but for split tiles up to 128: one more of each kernel,
+                                                            -- for GLINT_LENGTHS_DEVICE; the family's own unless it is said
+    device_ragged = schema.flag(),                          -- the same for GLINT_LENGTHS_RAGGED; of fused tiles the kernel of keys takes both
     part_heads = schema.integer(1, 1 << 30),               -- backward, fused: query heads of a block at every length, where a key head has more; else
                                                             -- the rule of lib/cuda/policy.c
     strategy = schema.choice(backward.strategies),          -- backward: dQ summed by key blocks in turn, or in a kernel of its own
@@ -382,6 +382,7 @@ function sm90a.size(record) return text.bytes(record.smem_bytes) .. " shared" en
 --- The table row's columns that depend on the family.
 function sm90a.row(record)
   return { isa = 0, sm = architectures.get(record.archs[1]).number, math = "GLINT_MATH_NATIVE", up_to = record.up_to,
+    untimed = record.pass == "bwd" and backward.untimed(record) or nil,
     both_up_to = record.both_up_to, least = record.least, cache_from = record.cache_from, cache_up_to = record.cache_up_to,
     alignment_bytes = record.alignment_bytes }
 end

@@ -14,6 +14,9 @@ local DQ_M, DQ_N = 128, 64 -- split: queries of a block of the kernel for dQ, ke
 -- first kernel's blocks what those have who make the units, a group of sequences of lib/device/warpgroup_units.h. The
 -- others have less: their tile, and what they look for it in.
 local UNITS_BYTES, INTERVAL_UNITS_BYTES, GROUP_BYTES = 32 + 2 * 64, 32 + 2 * 96, 32 * 48
+-- Where a split kernel reads lengths: behind the rest, which it reads 16 bytes at a time, a block's tile, and where it is
+-- looked for, TILE_KEPT_BYTES of lib/device/warpgroup_sequences.h.
+local TILE_BYTES = 48 + 256
 local LINE_BYTES = 16 -- of a step with ALiBi: slope_line of lib/device/warpgroup_backward_bias.h
 local SINKS_BYTES = 32 -- of the kernel for the gradient of the sinks: a sum of each warp
 
@@ -57,7 +60,8 @@ local function smem_of(record)
     if record.intervals then parts[#parts], parts[#parts + 1] = { "numbers", 16 + 8 }, { "steps", UNITS_BYTES } end
   end
   local all = { sum("dK and dV", parts) }
-  if record.device_lengths or record.device_ragged then
+  local reads = (record.device_lengths or record.device_ragged) and record.strategy
+  if reads == "fused" then
     if record.intervals then parts[#parts] = nil end
     parts[#parts], parts[#parts + 1] = { "numbers", 16 + 8 }, { "units", record.intervals and INTERVAL_UNITS_BYTES or UNITS_BYTES }
     all[2] = sum("dK and dV of sequences", parts)
@@ -65,13 +69,25 @@ local function smem_of(record)
   if record.strategy == "split" then
     local stages = record.head_dim > 192 and 3 or 4 -- K in two, V in one or two
 
-    all[2] = sum("dQ", { tile("Q, dO", 2, DQ_M, row), tile("K, V", stages, DQ_N, row), { "barriers", 8 * (2 + 2 * stages) } })
+    local dq = { tile("Q, dO", 2, DQ_M, row), tile("K, V", stages, DQ_N, row), { "barriers", 8 * (2 + 2 * stages) } }
+    all[2] = sum("dQ", dq)
+    if reads then
+      for i, own in ipairs({ parts, dq }) do
+        own[#own + 1] = { "tile", -all[i].bytes % 16 + TILE_BYTES }
+        all[2 + i] = sum(all[i].kernel .. " of sequences", own)
+      end
+    end
   end
   return all
 end
 
 --- Whether a row has kernels that read lengths where its spec asks for them.
-function backward.takes_lengths(record) return strategy_of(record) == "fused" end
+function backward.takes_lengths(record) return strategy_of(record) == "fused" or record.head_dim > 128 end
+
+--- What a row takes and no GPU has timed yet, words of gen/takes.lua: the plan prefers an older family's row for it.
+function backward.untimed(record)
+  return record.strategy == "split" and (record.device_lengths or record.device_ragged) and { "lengths", "ragged" } or nil
+end
 
 --- Fills in everything that follows from the spec's fields. Makes no checks.
 function backward.complete(record)
@@ -96,7 +112,15 @@ function backward.complete(record)
       smem_bytes = record.dq_smem_bytes }
   end
   record.kernels = gpu.kernels(record) -- the first ones; that of keys takes both sequences of a batch and ragged ones
-  for i = 2, #record.kernels do
+  for i = 2, record.strategy == "split" and #record.kernels or 0 do
+    local kernel = record.kernels[i]
+    local bytes = { TILE_BYTES, SINKS_BYTES, record.smem[3].bytes, record.smem[4].bytes }
+    for j = 1, 4 do
+      local launch = { suffix = kernel.suffix .. record.launches[j].suffix, lengths = kernel.lengths, smem_bytes = bytes[j] }
+      record.launches[#record.launches + 1] = setmetatable(launch, { __index = record.launches[j] })
+    end
+  end
+  for i = 2, record.strategy == "fused" and #record.kernels or 0 do
     local kernel = record.kernels[i]
     local first = { suffix = kernel.suffix .. "_delta", lengths = kernel.lengths, smem_bytes = GROUP_BYTES }
     local sinks = { suffix = kernel.suffix .. "_sinks", lengths = kernel.lengths }

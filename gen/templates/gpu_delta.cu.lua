@@ -4,7 +4,7 @@ $ local numbers = ("%d, %s, %s, %d, %d, %d"):format(head_dim * dtype_bytes // 16
 $ for _, kernel in ipairs(kernels) do
 GLINT_KERNEL(256, 1) ${symbol}${kernel.suffix}_delta(GLINT_PARAMS(struct glint_gpu_call) p)
 {
-$ if family == "sm90a" and kernel.rows ~= "given" then
+$ if family == "sm90a" and strategy == "fused" and kernel.rows ~= "given" then
     if (block_index() >= p.units.first) {
         if (warp_index() == 0)
             make_units<${band}, ${head_dim}, ${tile_m}, ${tile_n}, ${key_turns}>(p, shared_base());

@@ -1,8 +1,8 @@
 $ local blocks = intervals and { "with_intervals<false>", "with_intervals<true>" } or { "given", "sequences" }
-$ local keys = by_role and "role_kernel<variant>::run" or "key_kernel<variant>::run<key_kernel<variant>::%s>"
+$ local fused = strategy == "fused"
 #include "lib/device/delta.h"
 #include "lib/device/warpgroup_${by_role and "roles" or "keys"}.h"
-$ if strategy == "split" then
+$ if not fused then
 #include "lib/device/warpgroup_queries.h"
 $ end
 
@@ -17,7 +17,7 @@ struct variant {
         TILE_M = ${tile_m}, /* queries of a step */
         TILE_N = ${tile_n}, /* keys of a block */
         DQ_N = ${dq_n}, /* of a split variant: keys of a step of the kernel for dQ */
-        FUSED = ${strategy == "fused" and 1 or 0},
+        FUSED = ${fused and 1 or 0},
         WIDTH = ${width}, /* bytes of a slab's rows: see slab_tile */
         REGISTERS = ${registers}, /* of a thread that computes */
         PRODUCER_REGISTERS = ${producer_registers}, /* and of one that loads or stores */
@@ -27,21 +27,30 @@ struct variant {
 
 $ include("gpu_delta.cu.lua")
 
+$ if by_role then
+$ for i, kernel in ipairs(kernels) do
+${i > 1 and "\n" or ""}GLINT_KERNEL(384, 1) ${symbol}${kernel.suffix}(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
+{
+    role_kernel<variant>::run<${kernel.rows}>(p);
+}
+$ end
+$ else
 GLINT_KERNEL(384, 1) ${symbol}(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
-    ${keys:format(blocks[1])}(p);
+    key_kernel<variant>::run<key_kernel<variant>::${blocks[1]}>(p);
 }
-$ if #kernels > 1 then
+$ end
+$ if fused and #kernels > 1 then
 
 GLINT_KERNEL(384, 1) ${symbol}_sequences(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
-    ${keys:format(blocks[2])}(p);
+    key_kernel<variant>::run<key_kernel<variant>::${blocks[2]}>(p);
 }
 $ end
-$ if strategy == "split" then
+$ for _, kernel in ipairs(fused and {} or kernels) do
 
-GLINT_KERNEL(384, 1) ${symbol}_dq(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
+GLINT_KERNEL(384, 1) ${symbol}${kernel.suffix}_dq(GLINT_PARAMS(struct glint_gpu_backward_maps) p)
 {
-    query_kernel<variant>::run(p);
+    query_kernel<variant>::run<${kernel.rows}>(p);
 }
 $ end

@@ -98,7 +98,7 @@ harness.case("sm90a: intervals wait in the queue of tiles, in every kernel, whos
   harness.has(sm90a.candidates(key)[1].how, "m192n112")
 end)
 
-harness.case("sm90a: the fused backward has one kernel of keys for lengths and ragged sequences, and the split one has none", function()
+harness.case("sm90a: the fused backward has one kernel of keys for lengths and ragged sequences, the split one two of each beyond 128", function()
   local function suffixes(fields)
     fields.pass, fields.m, fields.n = "bwd", 64, 128
     local made, shown = record(fields), {}
@@ -119,6 +119,16 @@ harness.case("sm90a: the fused backward has one kernel of keys for lengths and r
   harness.is(all.launches[6].blocks_per_sm, 1)
   harness.is(all.launches[7].smem_bytes, 32 * 48)
   harness.is((suffixes({ device_lengths = true, device_ragged = true, strategy = "split" })), "_delta0 _sinks0 0 _dq0")
+  local split = "_delta0 _sinks0 0 _dq0 _lengths_delta1 _lengths_sinks1 _lengths1 _lengths_dq1"
+  local shown, wide = suffixes({ device_lengths = true, device_ragged = true, head_dim = 192, strategy = "split" })
+  harness.is(shown, split .. " _ragged_delta2 _ragged_sinks2 _ragged2 _ragged_dq2")
+  harness.is((suffixes({ device_lengths = true, head_dim = 192, strategy = "split" })), split)
+  for i, bytes in ipairs({ 304, 32, (wide.smem_bytes + 15) // 16 * 16 + 304, (wide.dq_smem_bytes + 15) // 16 * 16 + 304 }) do
+    harness.is(wide.launches[4 + i].smem_bytes, bytes)
+  end
+  harness.is(table.concat(sm90a.row(wide).untimed, " "), "lengths ragged")
+  harness.is(sm90a.row(select(2, suffixes({ head_dim = 192, strategy = "split" }))).untimed, nil)
+  harness.is(sm90a.row(all).untimed, nil)
 end)
 
 harness.case("sm90a: backward with intervals blocks' steps wait in a queue of their own, and only fused kernels have one", function()

@@ -2,7 +2,8 @@
  * knows what it works on, and what its sequence's end changes.
  *
  * Key blocks begin at the first key of a sequence, and those that there are have numbers, whatever the bounds. What
- * each works on is in a table: lib/device/warpgroup_units.h. Tensor maps have the rows of all sequences, or of the
+ * each works on is in a table: lib/device/warpgroup_units.h. Blocks of the split kernels find their tile by their number
+ * instead, as sequences.h has it. Tensor maps have the rows of all sequences, or of the
  * bounds. So rows beyond a sequence's end arrive with its last tiles: those of K, Q and dO become zeros before they
  * meet a dS or P of zero. And a tile that its sequence does not fill leaves by ordinary stores of its own rows. */
 #ifndef GLINT_DEVICE_WARPGROUP_SEQUENCES_H
@@ -92,11 +93,67 @@ template <uint32_t at_, uint32_t BYTES = UNIT_BYTES> struct unit_queue {
     }
 };
 
+/* ---- which tile, where a block has one --------------------------------------------------------------------------- */
+
+/* Of shared memory: 48 bytes in which a block's tile waits, and those in which it is looked for. */
+enum { TILE_KEPT_BYTES = 48 + 256 };
+
+/* Finds the block's tile of TILE queries, or with KEYS of keys; false if it has none. By all threads. */
+template <class Rows, int TILE, bool KEYS>
+GLINT_DEVICE bool has_tile(const struct glint_gpu_call &p, int32_t section, uint32_t kept)
+{
+    return Rows::template find_tile<TILE, KEYS>(p, section, kept + 48, kept).row0 >= 0;
+}
+
+/* Where a tile's sequence begins in tensors, and in arrays of the workspace. */
+struct first_rows {
+    int32_t q, k, padded;
+};
+
+template <class Rows> GLINT_DEVICE struct first_rows first_rows_of_tile(uint32_t kept)
+{
+    const struct place at = Rows::place_again({}, kept);
+
+    return {at.first_q, at.first_k, Rows::padded_first_of(kept)};
+}
+
+template <class Rows, int TILE_M, int TILE_N, class Band>
+GLINT_DEVICE struct key_work keys_of_tile(const struct glint_gpu_shape &shape, const Band &mask, uint32_t kept)
+{
+    const struct place at = Rows::place_again({}, kept);
+    struct key_work work = {};
+
+    work.batch = at.batch;
+    work.head_kv = at.head;
+    work.key0 = at.row0;
+    work.head0 = at.head * shape.group;
+    work.group = shape.group;
+    work.first_q = at.first_q;
+    work.first_k = at.first_k;
+    work.padded = Rows::padded_first_of(kept);
+    find_steps<TILE_M, TILE_N>(work, mask);
+    return work;
+}
+
+template <class Rows, int rows, int keys, class Band>
+GLINT_DEVICE struct query_work<Band> queries_of_tile(const struct glint_gpu_shape &shape, const Band &mask, uint32_t kept) {
+    const struct place at = Rows::place_again({}, kept);
+    struct query_work<Band> work;
+
+    work.query0 = at.row0;
+    work.head_q = at.head;
+    work.batch = at.batch;
+    work.head = at.batch * shape.heads_q + at.head;
+    static_cast<struct key_blocks<Band> &>(work) = find_key_blocks<keys>(mask, at.row0, min(at.row0 + rows, mask.seqlen_q) - 1);
+    return work;
+}
+
 /* ---- ends of sequences ------------------------------------------------------------------------------------------- */
 
 /* Zeros in rows from `rows` on of `tiles` tiles that have arrived, by all `threads` threads that compute. Whether
  * there are such rows. */
-template <class tile, int tiles> GLINT_DEVICE bool clear_own_rows(uint32_t at, int32_t rows, const uint32_t threads)
+template <class tile, int tiles>
+GLINT_DEVICE bool clear_own_rows(uint32_t at, int32_t rows, const uint32_t threads)
 {
 #pragma unroll
     for (int i = 0; i < tiles; ++i)

@@ -34,6 +34,7 @@ enum {
     NEW_PAGED,
     OLD_PAGED,
     OLD_ALIKE,  /* but for its name */
+    UNTIMED,    /* for pages */
     EXACT_LAST, /* every loop over the table ends behind it */
     ROWS
 };
@@ -68,7 +69,7 @@ enum { PAGED_HIGHEST = HIGHEST, PAGED_HIGHEST_takes = PAGED_takes, PAGED_HIGHEST
 #define ROW(how, family, m, n, isa, sm, math, up_to, both_up_to, least, queries, alignment)                                      \
     {                                                                                                                            \
         "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, 0, up_to, both_up_to, least, queries, \
-            0, 0, alignment, family##_takes, family##_could, family, 0 /* any kernel */                                          \
+            0, 0, alignment, family##_takes, family##_could, 0, family, 0 /* any kernel */                                       \
     }
 const struct glint_variant glint_variants[] = {
     [CPU_BASE] = ROW("cpu_x86_64_m64n96", LOWEST, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 0, 0, 4),
@@ -102,6 +103,18 @@ const struct glint_variant glint_variants[] = {
     [NEW_PAGED] = ROW("sm90a_m192n64", PAGED_HIGHEST, 192, 64, 0, 90, GLINT_MATH_TF32, 0, 0, 0, 0, 32),
     [OLD_PAGED] = ROW("sm80_m192n64", PAGED_MIDDLE, 192, 64, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 4),
     [OLD_ALIKE] = ROW("sm80_split_m192n64", PAGED_MIDDLE, 192, 64, 0, 80, GLINT_MATH_TF32, 0, 0, 0, 0, 4),
+    [UNTIMED] = {.name = "fwd_f32_d64_none__sm90a_m128n96",
+                 .pass = GLINT_FORWARD,
+                 .dtype = GLINT_F32,
+                 .head_dim = 64,
+                 .tile_m = 128,
+                 .tile_n = 96,
+                 .sm = 90,
+                 .math = GLINT_MATH_TF32,
+                 .alignment_bytes = 4,
+                 .takes = PAGED_takes | GLINT_TAKES_SINKS,
+                 .untimed = GLINT_TAKES_SINKS,
+                 .family = HIGHEST},
     [EXACT_LAST] = ROW("sm90a_tf32x3_m64n128", HIGHEST, 64, 128, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 0, 4),
     [ROWS] = ROW("sm90a_tf32x3_m128n128", HIGHEST, 128, 128, 0, 90, GLINT_MATH_TF32X3, 0, 0, 0, 0, 4), /* behind the table */
 };
@@ -606,6 +619,25 @@ START_TEST(too_short_for_a_row)
 }
 END_TEST
 
+/* A newer family's row waits for its timing where it says so, and an older one's goes before it; it is taken where no
+ * other row does the work, and for all else. */
+START_TEST(not_timed_yet)
+{
+    struct glint_problem p = problem_of(2, 2, 100, 100);
+    char text[1024];
+    runnable = 1u << GPU_WIDE | 1u << UNTIMED;
+    ck_assert_uint_eq(taken(&p), UNTIMED);
+    p.lengths = GLINT_LENGTHS_DEVICE;
+    ck_assert_uint_eq(taken(&p), UNTIMED);
+    p.sinks = 1;
+    ck_assert_uint_eq(taken(&p), GPU_WIDE);
+    ck_assert_int_eq(glint_explain(context, &p, GLINT_FORWARD, text, sizeof text, NULL), GLINT_OK);
+    ck_assert_msg(strstr(text, "sm90a_m128n96, which was not timed yet for such a problem") != NULL, "%s", text);
+    runnable = 1u << UNTIMED;
+    ck_assert_uint_eq(taken(&p), UNTIMED);
+}
+END_TEST
+
 /* Of sinks and lengths: who takes them, and what is said of a row that would come first and does not. */
 START_TEST(what_a_row_does_not_take)
 {
@@ -789,6 +821,7 @@ int main(void)
     tcase_add_test(tcase, what_decided);
     tcase_add_test(tcase, slow_instruction_sets);
     tcase_add_test(tcase, too_short_for_a_row);
+    tcase_add_test(tcase, not_timed_yet);
     tcase_add_test(tcase, what_a_row_does_not_take);
     tcase_add_test(tcase, canonical_order);
     tcase_add_test(tcase, what_a_row_could_take);

@@ -200,7 +200,7 @@ const struct glint_gpu_kernel glint_gpu_kernels[] = {
 #define ROW_OF(family, sm, name, pass, dtype, features, head_dim, m, n, queries_up_to, kernel, takes, could)                  \
     {                                                                                                                         \
         name, pass, dtype, 0, features, head_dim, m, n, 0, sm, GLINT_MATH_NATIVE, 0, 0, 0, 0, queries_up_to, 0, 0, 16, takes, \
-            could, family, FAKE_KERNEL_##kernel                                                                               \
+            could, 0, family, FAKE_KERNEL_##kernel                                                                            \
     }
 #define ROW(name, pass, dtype, features, head_dim, m, n, kernel, takes, could) \
     ROW_OF(SM80, 80, name, pass, dtype, features, head_dim, m, n, 0, kernel, takes, could)

@@ -42,6 +42,8 @@ return {
     { family = "sm90a", pass = "fwd", head_dim = 128, set = { device_lengths = true }, reason = "faults of the kernel that reads lengths" },
     { family = "sm90a", pass = "fwd", head_dim = 192, mask = "causal", set = { device_ragged = true }, reason = "and of the one for ragged sequences" },
     { family = "sm90a", pass = "fwd", head_dim = 64, mask = "interval", set = { device_ragged = true }, reason = "faults of rows that intervals are of" },
+    { family = "sm90a", pass = "bwd", head_dim = 192, mask = "causal", bias = "none", set = { device_lengths = true, device_ragged = true },
+      reason = "faults of split kernels that read lengths" },
     { family = "sm90a", pass = "bwd", mask = "interval", set = { device_lengths = true, device_ragged = true }, reason = "backward, too" },
     { family = "sm90a", pass = "bwd", head_dim = 64, mask = "causal", bias = "alibi", set = { device_ragged = true }, reason = "as forward" },
     { family = "sm90a", pass = "bwd", head_dim = { 64, 128 }, mask = "none", bias = "none",

@@ -42,7 +42,7 @@ const struct glint_gpu_kernel glint_gpu_kernels[] = {
 #define ROW(name, tile_n, kernel)                                                                                                \
     {                                                                                                                            \
         name, GLINT_FORWARD, GLINT_BF16, 0, 0, HEAD_DIM, 64, tile_n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, \
-            kernel                                                                                                               \
+            0, kernel                                                                                                            \
     }
 const struct glint_variant glint_variants[] = {
     [EARLY] = ROW("fwd_bf16_d128_none__sm90a_m64n128", 128, EARLY),

@@ -65,6 +65,7 @@ const struct glint_variant glint_variants[] = {
      0,
      0,
      0,
+     0,
      0},
 };
 const uint32_t glint_variants_count = 1;

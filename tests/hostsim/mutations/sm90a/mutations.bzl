@@ -448,7 +448,7 @@ _BACKWARD = [
 # ---- backward in two kernels -----------------------------------------------------------------------------------------
 
 _SPLIT = [
-    _fault("split", "split_rows_beyond_the_last_query_not_hidden", "zeros of Q and dO meet infinities of K and V, where the mask hides nothing", "is_partial<TILE_M>(mask, walk.m)", "false", _ANSWER, _PARTIAL),
+    _fault("split", "split_rows_beyond_the_last_query_not_hidden", "zeros of Q and dO meet infinities of K and V, where the mask hides nothing", "is_partial<TILE_M>(mask(), walk.m)", "false", _ANSWER, _PARTIAL),
     _fault("split", "parity_of_p", "P is stored over what the other warpgroup reads", "keeps_dk ? queries.phase : queries.phase ^ 1", "queries.phase", _ANY),
     _fault("split", "p_from_one_lane", "a warp's arrival before all of its lanes have stored P", "arrive(p_ring::full(shared, queries));", "if (lane == 0) mbarrier_arrive(p_ring::full(shared, queries));", ["race"]),
     _fault("split", "parity_of_the_other_tile", "the phase of Q or dO", "mbarrier_wait(z_full + 8 * queries.stage, queries.phase);", ";", ["pending", "uninitialised", "race"]),
@@ -525,9 +525,9 @@ _BACKWARD_WINDOW = [
     _fault("bwd_window", "special_dout_after_the_window", "NaN of dO to the keys that their query sees", "sees(mask, query, key + 8 * side)", "key + 8 * side <= query + mask.right", _ANSWER, ["special/window_bottom_right_nan_in_dO"]),
     _fault("bwd_window", "special_keys_before_the_window", "NaN of K to the queries that see it", "sees(own_mask, query + 8 * side, work.key0 + (int32_t)i)", "(work.key0 + (int32_t)i <= query + 8 * side + own_mask.right)", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
     _fault("split_window", "dq_begins_for_the_last_query", "the first block of keys", "min(band.seqlen_k, first_key(band, first_query)) / TILE_N", "min(band.seqlen_k, first_key(band, last_query)) / TILE_N", _ANSWER, _SLIDING),
-    _fault("split_window", "dq_takes_a_block_for_whole", "a block at the left side that some query does not see whole", "hides_some(mask, block, work.whole_from, work.hidden_from)", "hides_some(mask, block, work.first, work.hidden_from)", _ANSWER, ["accuracy/window_whole_blocks_between"]),
+    _fault("split_window", "dq_takes_a_block_for_whole", "a block at the left side that some query does not see whole", "hides_some(mask(), block, work.whole_from, work.hidden_from)", "hides_some(mask, block, work.first, work.hidden_from)", _ANSWER, ["accuracy/window_whole_blocks_between"]),
     _fault("split_window", "dq_hides_the_first_key", "the first key of a window", "(Band::LEFT && nt * 8 < begin)", "(Band::LEFT && nt * 8 <= begin)", _ANSWER, _SLIDING),
-    _fault("split_window", "dq_special_keys_before_the_window", "NaN of K to the queries that see it", "sees(mask, query + 8 * half, block * DQ_N + (int32_t)row)", "(block * DQ_N + (int32_t)row <= query + 8 * half + mask.right)", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
+    _fault("split_window", "dq_special_keys_before_the_window", "NaN of K to the queries that see it", "sees(mask(), query + 8 * half, block * DQ_N + (int32_t)row)", "(block * DQ_N + (int32_t)row <= query + 8 * half + mask.right)", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
 ]
 
 # ---- forward: no mask ------------------------------------------------------------------------------------------------
@@ -652,6 +652,22 @@ _OWN = ["lengths/full", "ragged/full"]
 _OTHERS = ["ragged/many", "lengths/top_left"]
 
 _OWN_ENDS = "fence_async_shared();\n                    named_sync(BOTH_BARRIER, 32 * WARPS);\n                }\n                wgmma_hold(s"
+
+# ---- backward, split: lengths and ragged sequences -------------------------------------------------------------------
+
+_SPLIT_LENGTHS = ["lengths/bottom_right", "ragged/bottom_right"]
+
+_SPLIT_SEQUENCES = [
+    _fault("split", "split_queries_beyond_the_end", "Q of another sequence must not meet a dS of zero", "clear_own_rows<query_tile, 1>(q_ring::tile(shared, next), left, 32 * WARPS);", ";", _ANSWER, _SPLIT_LENGTHS),
+    _fault("split", "split_gradients_beyond_the_end", "dO of another sequence must not meet a P of zero", "clear_own_rows<query_tile, 1>(do_ring::tile(shared, next), left, 32 * WARPS);", ";", _ANSWER, _SPLIT_LENGTHS),
+    _fault("split", "split_cleared_before_it_has_come", "rows are cleared when dO has arrived", "do_ring::wait_full(shared, next);\n", "", ["race", "pending", "answer", "uninitialised"], _SPLIT_LENGTHS),
+    _fault("split", "split_cleared_by_one_warpgroup", "rows that both warpgroups clear both multiply", "fence_async_shared();\n                    named_sync(BOTH_BARRIER, 32 * WARPS);\n                }\n        };", "fence_async_shared();\n                }\n        };", ["race", "answer"], _SPLIT_LENGTHS),
+    _fault("split", "split_keys_of_the_tensor", "where the keys of a ragged sequence are", "work.first_k = at.first_k;", ";", _ANSWER + _ANY, ["ragged/bottom_right"]),
+    _fault("split", "split_lse_of_the_first_sequence", "where LSE and delta of a ragged sequence are", "work.padded = Rows::padded_first_of(kept);", ";", _ANSWER + _ANY, ["ragged/bottom_right"]),
+    _fault("split", "split_rows_of_the_next_sequence", "a tile that its sequence does not fill leaves by rows", "whole = rows >= TILE_N;", "whole = true;", _ANSWER + _ANY, _SPLIT_LENGTHS),
+    _fault("split", "dq_rows_of_the_next_sequence", "dQ of queries that are another sequence's", "whole = rows >= OWN_ROWS;", "whole = true;", _ANSWER + _ANY, _SPLIT_LENGTHS),
+    _fault("split", "dq_lse_of_the_first_sequence", "where LSE of a ragged sequence is", "p.base.lse_log2 + work.head * p.base.padded_q + first.padded + query", "p.base.lse_log2 + work.head * p.base.padded_q + query", _ANSWER + _ANY, ["ragged/bottom_right"]),
+]
 
 # ---- parts: the query heads of a key head shared by several blocks ---------------------------------------------------
 
@@ -793,7 +809,7 @@ _STEP_NARROW = [
     _fault("step_narrow", "narrow_nan_of_keys_lost", "NaN of K", "return !cut || (!RIGHT && is_key);", "return of_v && (!cut || (!RIGHT && is_key));", _ANSWER, ["special/nan_in_K"]),
 ]
 
-MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _ALIBI + _TENSOR + _SHORT + _BACKWARD + _BACKWARD_ALIBI + _SPLIT + _BACKWARD_WINDOW + _BACKWARD_INTERVALS + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _STEP + _STEP_NARROW
+MUTATIONS = _HARMLESS + _FORWARD + _WINDOW + _CAPPED + _ALIBI + _TENSOR + _SHORT + _BACKWARD + _BACKWARD_ALIBI + _SPLIT + _BACKWARD_WINDOW + _BACKWARD_INTERVALS + _FULL + _LENGTHS + _RAGGED + _INTERVALS + _PARTS + _ROUNDING + _SEQUENCES + _SPLIT_SEQUENCES + _STEP + _STEP_NARROW
 
 # What of the machine a fault goes against. The others are the masks' and the arithmetic's.
 KINDS = {
