@@ -112,7 +112,7 @@ local function sum_of(notes, source, functions)
   return fnv1a(table.concat(text, "\n"):gsub("/%*.-%*/", ""))
 end
 
--- The sum of all that the provers are asked of a copy with contracts. An annotation is not expanded yet, so the text has
+-- The sum of all that the provers are asked of a copy with contracts. Annotations are not expanded yet: the text has
 -- the macros, too.
 local function sum_of_all(copy, options, asked)
   local text = read(("gcc -E -P -C -dD -I. -include %s/fc.h %s %s && echo ' all of it'"):format(DIRECTORY, options, copy))
