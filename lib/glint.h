@@ -607,8 +607,7 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
  *  - glint_plan_cost counts what the mask leaves without a tree. ALiBi, which would count rows, is refused: a bias has
  *    any distances. Forward only.
  *  - Rows of the table with GLINT_FEATURE_TREE take it, with and without intervals, which the spec lists as the mask
- *    "tree": on the CPU, but for AMX and AVX-512 BF16, in the family sm80, where a tree goes with a bias in decode
- *    alone, and in sm90a's rows for a server's step. */
+ *    "tree": on the CPU, but for AMX and AVX-512 BF16, in the family sm80, and in sm90a's rows for a server's step. */
 
 /* ALiBi (Press et al., arXiv:2108.12409): a score has m_h (j - position) added where key j is not after its query, and
  * m_h (position - j) where it is, so - m_h times their distance in either case. m_h is tensors.alibi_slopes[h] of query

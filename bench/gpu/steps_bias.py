@@ -130,7 +130,8 @@ def times(table):
                 runs[family + "_alibi"] = call(row_of(d, "_alibi", family), q, k, v, slopes=slopes)
             if n <= 64:
                 bias = torch.randn(1, heads, n, keys, device=GPU).bfloat16().expand(batch, -1, -1, -1)
-                runs["sm80_tensor"] = call(row_of(d, "_tensor", "sm80"), q, k, v, bias=bias)
+                for family in ("sm80", "sm90a"):
+                    runs[family + "_tensor"] = call(row_of(d, "_tensor", family), q, k, v, bias=bias)
             us = graphs.timed(runs, 7, lambda ms: max(2, min(20, int(3 / ms))))
             for name, time in us.items():
                 speed = us[name.split("_")[0]] / time

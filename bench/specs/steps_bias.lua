@@ -11,7 +11,7 @@ return {
       [128] = { { m = 128, n = 128, schedule = "step" } },
     } } },
   },
-  exclude = { { family = "sm90a", bias = "tensor", reason = "a step of sm90a adds ALiBi alone" },
+  exclude = {
     { bias = "none", mask = "interval", reason = "not timed" }, { bias = "tensor", mask = "interval", reason = "one is enough" },
     { family = "sm80", mask = "interval", head_dim = 64, reason = "one is enough" } },
 }

@@ -98,11 +98,15 @@ local function named(list)
   return archs
 end
 
--- Rows with a tree add nothing to scores, but for decode's, which add a tensor. ALiBi knows no tree.
+-- Forward with a tree and a bias by a tensor spills registers beyond, beside a softcap: 4 bytes at head_dim 192 on
+-- sm_90, up to 40 at 256.
+local TREE_AND_TENSOR = 128
+
+-- ALiBi knows no tree.
 function sm80.targets(config, key)
   local biased = key and key.mask and axes.field(key, "mask", "tree_bits") and axes.field(key, "bias", "biased")
-  local none = biased and not (key.pass == "dec" and axes.field(key, "bias", "bias_tensor"))
-  return none and {} or named(config.archs)
+  local goes = biased and axes.field(key, "bias", "bias_tensor") and (key.pass == "dec" or key.head_dim <= TREE_AND_TENSOR)
+  return biased and not goes and {} or named(config.archs)
 end
 
 function sm80.target_name(arch) return "sm_" .. arch end
@@ -365,6 +369,9 @@ function sm80.check(record, report)
   elseif record.pass == "fwd" then
     if not is_step(record) then
       if record.narrow then report("step", "decode and a step alone read K and V of 8 bits", "step = true") end
+      if record.tree_bits and record.bias_tensor and record.head_dim > TREE_AND_TENSOR then
+        report("head_dim", "forward with a tree and a bias by a tensor would spill registers", "up to " .. TREE_AND_TENSOR)
+      end
       check_forward(record, report)
     end
   elseif record.pass == "bwd" then

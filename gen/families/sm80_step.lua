@@ -24,6 +24,12 @@ local SCALES_BYTES = 2 * 4               -- of a key's K and V, where they are o
 
 local step = { takes = shared.takes }
 
+-- Of a bias by a tensor beside a tree and a softcap: at head_dim 128 it would spill 4 bytes on sm_90.
+local function spills(of)
+  local both = axes.field(of, "bias", "bias_tensor") and axes.field(of, "mask", "tree_bits")
+  return both and of.head_dim > 96 and axes.field(of, "softcap", "capped")
+end
+
 -- `of`: a key or a record.
 local function archs_of(tile, of)
   local found = of.kv_dtype == "e4m3" and tile.e4m3_archs
@@ -40,7 +46,7 @@ end
 --- The tile for `key`, of any head dim, or nil.
 function step.tile(key)
   local tile = tile_of(key.head_dim)
-  if tile and axes.field(key, "bias", "biased") and (key.head_dim > 128 or key.kv_dtype ~= "same") then return nil end
+  if tile and axes.field(key, "bias", "biased") and (key.head_dim > 128 or key.kv_dtype ~= "same" or spills(key)) then return nil end
   local goes = tile and key.pass == "fwd" and key.dtype ~= "f32" and
     (key.kv_dtype == "same" or key.dtype == "bf16" and key.head_dim % ROWS == 0)
   if not goes then return nil end
@@ -94,6 +100,10 @@ function step.check(record, report)
   if record.narrow and record.biased then report("biases", "a step over 8 bits adds nothing to scores", 'biases = { "none" }') end
   if record.biased and record.head_dim > 128 then
     report("biases", ("a step adds nothing to scores at head_dim %d"):format(record.head_dim), "head_dims up to 128")
+  end
+  if spills(record) then
+    report("biases", "a step with a tree, a softcap and a bias by a tensor would spill registers beyond head_dim 96",
+      'softcaps = { "none" }')
   end
   if record.warps ~= WARPS or record.m ~= ROWS * WARPS then
     report("m", "four warps have 16 rows each", "m = 64, warps = 4")

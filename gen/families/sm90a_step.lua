@@ -1,6 +1,7 @@
 -- The part of the `sm90a` family that is a server's step: forward, any number of queries of each sequence in one
 -- launch, of every kind of sequences, linear or in pages, in the canonical order of lib/device/step.h.
 -- gen/families/sm90a.lua says what a spec may say.
+local axes = require("gen.axes")
 local shared = require("gen.gpu_step")
 
 local step = { takes = shared.takes }
@@ -16,6 +17,9 @@ local SCALES_BYTES = 2 * 2 * 4       -- of a key of two tiles of K, and of V
 local UNITS, UNIT_BYTES = 3, 96 + 16 -- units that are announced, with their mbarriers: lib/device/step_plan.h
 local UNITS_WITH_RANGES, RANGE_BYTES = 2, 8 -- where each query has a range of keys: lib/device/warpgroup_step_load.h
 local KEPT_BYTES = 2 * 16 * 256 -- of rows, where O of the spans before is in the workspace
+-- Of a bias by a tensor: by how many elements rows in shared memory are longer than a tile has keys; of where a row's
+-- elements begin; and up to which head dim a tile in float32 has room whole: lib/device/warpgroup_step_bias.h
+local BIAS_PAD, ADDRESS_BYTES, WHOLE_BIAS = 8, 8, 64
 
 --- Whether a head dim has kernels. With intervals they would spill registers beyond 128, and over 8 bits (`narrow`)
 -- beyond 96.
@@ -23,12 +27,17 @@ function step.goes(head_dim, intervals, narrow)
   return KEYS[head_dim] ~= nil and (not intervals or head_dim <= (narrow and 96 or 128))
 end
 
--- Of ALiBi and a softcap without a mask: at head_dim 128 it would spill 8 bytes.
-local function spills(of) return of.head_dim == 128 and of.mask == "none" and of.softcap == "softcap" end
+-- Of a bias and a softcap, at head_dim 128: ALiBi without a mask would spill 8 bytes, a tensor with intervals or a tree
+-- 8 and 58.
+local function spills(of)
+  if of.head_dim < 128 or of.softcap ~= "softcap" then return false end
+  if of.bias == "tensor" then return axes.field(of, "mask", "intervals") end
+  return of.mask == "none"
+end
 
 --- Whether a step adds the bias of `key`, which has one, to its scores.
 function step.adds(key)
-  return key.bias == "alibi" and key.head_dim <= 128 and key.kv_dtype == "same" and key.mask ~= "tree" and not spills(key)
+  return key.head_dim <= 128 and key.kv_dtype == "same" and (key.bias == "tensor" or key.mask ~= "tree") and not spills(key)
 end
 
 function step.how(record) return shared.how("sm90a", record) end
@@ -41,8 +50,14 @@ local function parts_of(record)
     record.m * 4 * record.head_dim }
   if record.folded then folded = { "rows", KEPT_BYTES } end
   if not record.narrow then
-    return { q, { ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row), 2 * record.stages * record.n * row }, folded,
+    local parts = { q, { ("K, V %d x %d x %d"):format(2 * record.stages, record.n, row), 2 * record.stages * record.n * row }, folded,
       { "barriers", 32 + 48 * record.stages }, units }
+    if record.bias_tensor then
+      local wide = record.head_dim <= WHOLE_BIAS and record.n or record.n // 2
+      local bytes = math.max(2 * (record.n + BIAS_PAD), 4 * (wide + BIAS_PAD)) + ADDRESS_BYTES
+      parts[#parts + 1] = { ("bias %d x %d"):format(record.m, bytes), record.m * bytes }
+    end
+    return parts
   end
   return { q, { ("K and V widened %d x %d x %d"):format(record.stages, record.n, row), record.stages * record.n * row },
     { ("K and V %d x %d x %d"):format(record.pieces, PIECE, record.head_dim), record.pieces * PIECE * record.head_dim }, folded,
@@ -59,7 +74,7 @@ end
 function step.complete(record)
   record.strategy_id, record.warpgroups = "GLINT_GPU_STEP", record.m // ROWS
   record.threads, record.width, record.padded_dim = 384, record.head_dim % 64 == 0 and 128 or 64, record.head_dim
-  local wide = record.head_dim > 128
+  local wide = record.head_dim > 128 or record.bias_tensor
   record.registers, record.folded, record.folded_in_shared = record.intervals and WITH_INTERVALS or REGISTERS, wide and 1 or nil, wide and 0 or 1
   record.slabs = (2 * record.head_dim + record.width - 1) // record.width
   record.stages, record.span = record.stages or (record.narrow and 3 or 2), record.span or shared.SPAN
@@ -80,6 +95,8 @@ function step.complete(record)
     end
   end
   record.launches = shared.launches(record, 1)
+  record.call_type, record.call_of = "glint_gpu_step", "p"
+  if record.bias_tensor then record.call_type, record.call_of = "glint_gpu_biased_step", "p.base" end
 end
 
 --- The limits; report(field, wrong, right) for each that is broken.
@@ -94,10 +111,11 @@ function step.check(record, report, block_kib)
     report("m", "weights times scales of V may leave the range of f16", 'dtypes = { "bf16" }')
   end
   if record.narrow and record.stages < 3 then report("stages", "a tile of K, one of V and the next one are in shared memory", "3 or 4") end
-  if record.bias_tensor or record.biased and (record.narrow or record.head_dim > 128) then
-    report("schedule", "a step adds ALiBi alone, up to head_dim 128 and not over 8 bits", "leave it out")
+  if record.biased and (record.narrow or record.head_dim > 128) then
+    report("schedule", "a step adds a bias up to head_dim 128 and not over 8 bits", "leave it out")
   elseif record.biased and spills(record) then
-    report("schedule", "a step with ALiBi, a softcap and no mask would spill registers at head_dim 128", "leave it out")
+    report("schedule", ("a step with %s would spill registers at head_dim 128"):format(
+      record.bias_tensor and "a bias by a tensor, a softcap and intervals" or "ALiBi, a softcap and no mask"), "leave it out")
   end
   local keys = KEYS[record.head_dim]
   if not keys then

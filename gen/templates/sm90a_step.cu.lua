@@ -27,14 +27,18 @@ $ end
 };
 } // namespace
 
+$ if bias_tensor then
+static_assert(step_kernel<variant>::END == ${smem_bytes}, "shared memory");
+
+$ end
 GLINT_KERNEL(PLAN_THREADS, 1) ${symbol}_plan(GLINT_PARAMS(struct glint_gpu_step) p)
 {
     step_kernel<variant>::plan(p);
 }
 
-GLINT_KERNEL(${threads}, 1) ${symbol}(GLINT_PARAMS(struct glint_gpu_step) p)
+GLINT_KERNEL(${threads}, 1) ${symbol}(GLINT_PARAMS(struct ${call_type}) p)
 {
-    step_kernel<variant>::run(p);
+    step_kernel<variant>::run(${call_of});
 }
 
 GLINT_KERNEL(128, 4) ${symbol}_merge(GLINT_PARAMS(struct glint_gpu_step) p)

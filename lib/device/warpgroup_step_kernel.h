@@ -11,7 +11,7 @@
 #ifndef GLINT_DEVICE_WARPGROUP_STEP_KERNEL_H
 #define GLINT_DEVICE_WARPGROUP_STEP_KERNEL_H
 
-#include "lib/device/step_bias.h"
+#include "lib/device/warpgroup_step_bias.h"
 #include "lib/device/warpgroup_step_narrow.h"
 
 template <class Variant> struct step_kernel {
@@ -20,6 +20,7 @@ template <class Variant> struct step_kernel {
     typedef typename tiles::mask_t mask_t;
     typedef typename tiles::score_t score_t;
     typedef typename Variant::bias bias_t;
+    typedef step_elements<bias_t, tiles::TILE_N, tiles::HEAD_DIM <= 64 ? 1 : 2> elements_t;
     typedef typename tiles::order order;
     typedef typename tiles::query_tile query_tile;
     typedef typename tiles::key_tile key_tile;
@@ -40,7 +41,11 @@ template <class Variant> struct step_kernel {
         FOLDED_IN_SHARED = tiles::FOLDED_IN_SHARED,
         Q_FULL = tiles::Q_FULL,
         Q_EMPTY = tiles::Q_EMPTY,
+        STAGED = elements_t::BYTES > 0,      /* elements of a bias are copied to shared memory ahead */
+        ELEMENTS_AT = tiles::unit_ring::end, /* by each warp that computes */
+        END = ELEMENTS_AT + 8 * elements_t::BYTES,
     };
+    static_assert(ELEMENTS_AT % 16 == 0, "copies of 16 bytes");
 
     GLINT_DEVICE void attend(const struct glint_gpu_step &p, uint32_t shared, uint32_t w)
     {
@@ -182,15 +187,20 @@ template <class Variant> struct step_kernel {
             bool some = false;    /* O of the spans before is put away */
             struct span_row before[2] = {{-GLINT_INFINITY, 0.0f}, {-GLINT_INFINITY, 0.0f}}, own[2];
             uint32_t special = 0; /* the first lane knows of NaN and infinities */
+            auto biased_rows = [&]() {
+                return biased_tile{{unit_word(unit, UNIT_QUERIES), unit_word(unit, UNIT_KEYS), 0, unit_word(unit, UNIT_RIGHT)},
+                                   unit_word(unit, UNIT_BATCH),
+                                   unit_word(unit, UNIT_HEAD),
+                                   unit_word(unit, UNIT_QUERY)};
+            };
             /* Made anew for each tile, from words in shared memory: it takes no registers over the loop. */
             auto bias_of_tile = [&]() {
-                const struct biased_tile at = {
-                    {unit_word(unit, UNIT_QUERIES), unit_word(unit, UNIT_KEYS), 0, unit_word(unit, UNIT_RIGHT)},
-                    unit_word(unit, UNIT_BATCH),
-                    unit_word(unit, UNIT_HEAD),
-                    unit_word(unit, UNIT_QUERY)};
-
-                return bias_of_rows(bias_t{}, p, at, 16 * block + (int32_t)(thread_index_anew() % 32 / 4), 16 * block);
+                return bias_of_rows(bias_t{}, p, biased_rows(), 16 * block + (int32_t)(thread_index_anew() % 32 / 4), 16 * block);
+            };
+            auto own_elements = [&]() { return shared + ELEMENTS_AT + (w * 4 + warp_index() % 4) * elements_t::BYTES; };
+            auto request_elements = [&](int32_t tile) {
+                if constexpr (STAGED)
+                    elements_t::request(p, own_elements(), tile * TILE_N, unit_word(unit, UNIT_KEYS));
             };
 
             auto soften = [&](int32_t tile) {
@@ -198,7 +208,11 @@ template <class Variant> struct step_kernel {
 
                 tiles::scale_scores(shared, scales, s);
                 change_scores(s, score_t::of(p.base));
-                if constexpr (!bias_t::NONE)
+                if constexpr (STAGED) {
+                    elements_t::add(s, p, own_elements(), tile * TILE_N, unit_word(unit, UNIT_KEYS));
+                    if (tile + 1 < end)
+                        request_elements(tile + 1);
+                } else if constexpr (!bias_t::NONE)
                     add_to_rows<TILE_N>(s, bias_of_tile(), p.base.shape, tile * TILE_N + 2 * (int32_t)(lane_index() % 4),
                                         (tile + 1) * TILE_N);
                 if (tile >= cut) {
@@ -305,6 +319,10 @@ template <class Variant> struct step_kernel {
             clear_o();
             softmax_begin(rows);
             if (begin < end) {
+                if constexpr (STAGED) {
+                    elements_t::begin(p, own_elements(), biased_rows(), 16 * block);
+                    request_elements(begin);
+                }
                 mbarrier_wait(shared + Q_FULL + 8 * w, q_phase);
                 q_phase ^= 1;
                 /* Powers of two of positive multiples: a negative scale goes into Q. */
