@@ -60,15 +60,10 @@ GLINT_DEVICE uint32_t lane_offset_put(uint32_t lane, const uint32_t page_chunks)
 
 template <class S, int ROWS, int COLUMNS> GLINT_DEVICE void put_scores(const float (&s)[ROWS][COLUMNS][4], uint32_t lane_address)
 {
-#pragma unroll
-    for (int mt = 0; mt < COLUMNS; ++mt)
-#pragma unroll
-        for (int kt = 0; kt < ROWS; ++kt)
-#pragma unroll
-            for (int side = 0; side < 2; ++side)
-                st_shared_pair<typename S::element>(
-                    tile_move<S>(lane_address, kt * 16 + 8 * side, mt * S::element::FRAGMENT_CHUNKS), s[kt][mt][2 * side],
-                    s[kt][mt][2 * side + 1]);
+    unroll<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
+        st_shared_pair<typename S::element>(tile_move<S>(lane_address, kt * 16 + 8 * side, mt * S::element::FRAGMENT_CHUNKS),
+                                            s[kt][mt][2 * side], s[kt][mt][2 * side + 1]);
+    });
 }
 
 /* s times what put_scores left there. Of 16 bits all are loaded first: they wait for nothing. */
@@ -77,37 +72,22 @@ template <class S, int ROWS, int COLUMNS> GLINT_DEVICE void times_scores(float (
     typedef typename S::element element;
 
     if constexpr (element::BYTES == 4) {
-#pragma unroll
-        for (int mt = 0; mt < COLUMNS; ++mt)
-#pragma unroll
-            for (int kt = 0; kt < ROWS; ++kt)
-#pragma unroll
-                for (int side = 0; side < 2; ++side) {
-                    float p[2];
+        unroll<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
+            float p[2];
 
-                    ld_shared_f32x2(p, tile_move<S>(lane_address, kt * 16 + 8 * side, mt * element::FRAGMENT_CHUNKS));
-                    s[kt][mt][2 * side] *= p[0];
-                    s[kt][mt][2 * side + 1] *= p[1];
-                }
+            ld_shared_f32x2(p, tile_move<S>(lane_address, kt * 16 + 8 * side, mt * element::FRAGMENT_CHUNKS));
+            s[kt][mt][2 * side] *= p[0];
+            s[kt][mt][2 * side + 1] *= p[1];
+        });
     } else {
         uint32_t p[COLUMNS][ROWS][2];
 
-#pragma unroll
-        for (int mt = 0; mt < COLUMNS; ++mt)
-#pragma unroll
-            for (int kt = 0; kt < ROWS; ++kt)
-#pragma unroll
-                for (int side = 0; side < 2; ++side)
-                    p[mt][kt][side] = ld_shared_u32(tile_move<S>(lane_address, kt * 16 + 8 * side, mt));
-#pragma unroll
-        for (int mt = 0; mt < COLUMNS; ++mt)
-#pragma unroll
-            for (int kt = 0; kt < ROWS; ++kt)
-#pragma unroll
-                for (int side = 0; side < 2; ++side) {
-                    s[kt][mt][2 * side] *= element::low(p[mt][kt][side]);
-                    s[kt][mt][2 * side + 1] *= element::high(p[mt][kt][side]);
-                }
+        unroll<COLUMNS, ROWS, 2>(
+            [&](int mt, int kt, int side) { p[mt][kt][side] = ld_shared_u32(tile_move<S>(lane_address, kt * 16 + 8 * side, mt)); });
+        unroll<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
+            s[kt][mt][2 * side] *= element::low(p[mt][kt][side]);
+            s[kt][mt][2 * side + 1] *= element::high(p[mt][kt][side]);
+        });
     }
 }
 
@@ -152,14 +132,9 @@ template <int ROWS, int COLUMNS, class Bias>
 GLINT_DEVICE void make_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[COLUMNS][2], const struct glint_gpu_shape &shape,
                                const Bias &bias)
 {
-#pragma unroll
-    for (int mt = 0; mt < COLUMNS; ++mt)
-#pragma unroll
-        for (int kt = 0; kt < ROWS; ++kt)
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                s[kt][mt][e] =
-                    ex2(exponent_of(s[kt][mt][e], shape, lse[mt][e & 1], bias, mt * 8 + (e & 1), kt * 16 + (e >> 1) * 8));
+    unroll<COLUMNS, ROWS, 4>([&](int mt, int kt, int e) {
+        s[kt][mt][e] = ex2(exponent_of(s[kt][mt][e], shape, lse[mt][e & 1], bias, mt * 8 + (e & 1), kt * 16 + (e >> 1) * 8));
+    });
 }
 
 /* P^T of capped scores, in place. P^T times their slope goes to shared memory, from a lane's address on, and dS^T =
@@ -170,37 +145,26 @@ GLINT_DEVICE void make_capped_weights(float (&s)[ROWS][COLUMNS][4], const float 
                                       const struct glint_gpu_shape &shape, const struct capped_score &cap, const Bias &bias,
                                       uint32_t lane_address)
 {
-#pragma unroll
-    for (int mt = 0; mt < COLUMNS; ++mt)
-#pragma unroll
-        for (int kt = 0; kt < ROWS; ++kt)
-#pragma unroll
-            for (int side = 0; side < 2; ++side) {
-                float sloped[2];
+    unroll<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
+        float sloped[2];
 
 #pragma unroll
-                for (int e = 0; e < 2; ++e) {
-                    float &x = s[kt][mt][2 * side + e];
-                    const float slope = cap_slope(x, cap);
+        for (int e = 0; e < 2; ++e) {
+            float &x = s[kt][mt][2 * side + e];
+            const float slope = cap_slope(x, cap);
 
-                    x = ex2(capped_exponent_of(x, shape, lse[mt][e], bias, mt * 8 + e, kt * 16 + side * 8));
-                    sloped[e] = x * slope;
-                }
-                st_shared_pair<typename S::element>(
-                    tile_move<S>(lane_address, kt * 16 + 8 * side, mt * S::element::FRAGMENT_CHUNKS), sloped[0], sloped[1]);
-            }
+            x = ex2(capped_exponent_of(x, shape, lse[mt][e], bias, mt * 8 + e, kt * 16 + side * 8));
+            sloped[e] = x * slope;
+        }
+        st_shared_pair<typename S::element>(tile_move<S>(lane_address, kt * 16 + 8 * side, mt * S::element::FRAGMENT_CHUNKS),
+                                            sloped[0], sloped[1]);
+    });
 }
 
 /* dP^T - delta, in place. */
 template <int ROWS, int COLUMNS> GLINT_DEVICE void subtract_delta(float (&dp)[ROWS][COLUMNS][4], const float (&delta)[COLUMNS][2])
 {
-#pragma unroll
-    for (int mt = 0; mt < COLUMNS; ++mt)
-#pragma unroll
-        for (int kt = 0; kt < ROWS; ++kt)
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                dp[kt][mt][e] -= delta[mt][e & 1];
+    unroll<COLUMNS, ROWS, 4>([&](int mt, int kt, int e) { dp[kt][mt][e] -= delta[mt][e & 1]; });
 }
 
 /* ---- P and dS, of queries by keys -------------------------------------------------------------------------------- */
@@ -227,15 +191,10 @@ GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float
                                        const float (&lse)[ROWS][2], const float (&delta)[ROWS][2],
                                        const struct glint_gpu_shape &shape, const struct plain_score &, const Bias &bias)
 {
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int nt = 0; nt < COLUMNS; ++nt)
-#pragma unroll
-            for (int e = 0; e < 4; ++e)
-                s[rt][nt][e] =
-                    ex2(exponent_of(s[rt][nt][e], shape, lse[rt][e >> 1], bias, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1))) *
-                    (dp[rt][nt][e] - delta[rt][e >> 1]);
+    unroll<ROWS, COLUMNS, 4>([&](int rt, int nt, int e) {
+        s[rt][nt][e] = ex2(exponent_of(s[rt][nt][e], shape, lse[rt][e >> 1], bias, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1))) *
+                       (dp[rt][nt][e] - delta[rt][e >> 1]);
+    });
 }
 
 /* P = 2^(scale S + bias - LSE) and dS = P (dP - delta) dS' / dS, in the place of capped scores. */
@@ -244,18 +203,13 @@ GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float
                                        const float (&lse)[ROWS][2], const float (&delta)[ROWS][2],
                                        const struct glint_gpu_shape &shape, const struct capped_score &cap, const Bias &bias)
 {
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int nt = 0; nt < COLUMNS; ++nt)
-#pragma unroll
-            for (int e = 0; e < 4; ++e) {
-                const float slope = cap_slope(s[rt][nt][e], cap);
+    unroll<ROWS, COLUMNS, 4>([&](int rt, int nt, int e) {
+        const float slope = cap_slope(s[rt][nt][e], cap);
 
-                s[rt][nt][e] =
-                    ex2(capped_exponent_of(s[rt][nt][e], shape, lse[rt][e >> 1], bias, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1))) *
-                    slope * (dp[rt][nt][e] - delta[rt][e >> 1]);
-            }
+        s[rt][nt][e] =
+            ex2(capped_exponent_of(s[rt][nt][e], shape, lse[rt][e >> 1], bias, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1))) * slope *
+            (dp[rt][nt][e] - delta[rt][e >> 1]);
+    });
 }
 
 /* ---- products ---------------------------------------------------------------------------------------------------- */

@@ -171,21 +171,18 @@ GLINT_DEVICE void hide_queries(float (&s)[ROWS][COLUMNS][4], const Band &band, i
 {
     const uint32_t lane = thread_index_anew() % 32;
 
+    unroll<ROWS, 2>([&](int kt, int side) {
+        const int32_t key = first_key + kt * 16 + side * 8 + (int32_t)(lane >> 2);
+        const int32_t column = 2 * (int32_t)(lane & 3), end = band.seqlen_q - first_query - column;
+        const int32_t first = key >= band.seqlen_k ? TILE_M : Band::RIGHT ? key - band.right - first_query - column : -TILE_M;
+        const int32_t last = Band::LEFT ? key - band.left - first_query - column : TILE_M;
 #pragma unroll
-    for (int kt = 0; kt < ROWS; ++kt)
-#pragma unroll
-        for (int side = 0; side < 2; ++side) {
-            const int32_t key = first_key + kt * 16 + side * 8 + (int32_t)(lane >> 2);
-            const int32_t column = 2 * (int32_t)(lane & 3), end = band.seqlen_q - first_query - column;
-            const int32_t first = key >= band.seqlen_k ? TILE_M : Band::RIGHT ? key - band.right - first_query - column : -TILE_M;
-            const int32_t last = Band::LEFT ? key - band.left - first_query - column : TILE_M;
-#pragma unroll
-            for (int mt = 0; mt < COLUMNS; ++mt) {
-                s[kt][mt][2 * side] = mt * 8 < first || mt * 8 >= end || (Band::LEFT && mt * 8 > last) ? 0.0f : s[kt][mt][2 * side];
-                s[kt][mt][2 * side + 1] =
-                    mt * 8 + 1 < first || mt * 8 + 1 >= end || (Band::LEFT && mt * 8 + 1 > last) ? 0.0f : s[kt][mt][2 * side + 1];
-            }
+        for (int mt = 0; mt < COLUMNS; ++mt) {
+            s[kt][mt][2 * side] = mt * 8 < first || mt * 8 >= end || (Band::LEFT && mt * 8 > last) ? 0.0f : s[kt][mt][2 * side];
+            s[kt][mt][2 * side + 1] =
+                mt * 8 + 1 < first || mt * 8 + 1 >= end || (Band::LEFT && mt * 8 + 1 > last) ? 0.0f : s[kt][mt][2 * side + 1];
         }
+    });
 }
 
 #endif

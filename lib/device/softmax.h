@@ -36,20 +36,15 @@ GLINT_DEVICE void join_rows(float (&joint)[ROWS][2], const float (&mine)[ROWS][2
 {
     const uint32_t at = warp.room + (lane_index() >> 2) * 4;
 
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int side = 0; side < 2; ++side) {
-            joint[rt][side] = of_quad(mine[rt][side]);
-            if ((lane_index() & 3) == 0)
-                st_shared_f32(at + (warp.part * (16 * ROWS) + rt * 16 + side * 8) * 4, joint[rt][side]);
-        }
+    unroll<ROWS, 2>([&](int rt, int side) {
+        joint[rt][side] = of_quad(mine[rt][side]);
+        if ((lane_index() & 3) == 0)
+            st_shared_f32(at + (warp.part * (16 * ROWS) + rt * 16 + side * 8) * 4, joint[rt][side]);
+    });
     named_sync(1 + warp.group, 64);
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int side = 0; side < 2; ++side)
-            joint[rt][side] = of_two(joint[rt][side], ld_shared_f32(at + ((warp.part ^ 1) * (16 * ROWS) + rt * 16 + side * 8) * 4));
+    unroll<ROWS, 2>([&](int rt, int side) {
+        joint[rt][side] = of_two(joint[rt][side], ld_shared_f32(at + ((warp.part ^ 1) * (16 * ROWS) + rt * 16 + side * 8) * 4));
+    });
     named_sync(1 + warp.group, 64);
 }
 
@@ -108,16 +103,13 @@ template <int ROWS> GLINT_DEVICE void begin_softmax(struct softmax_state<ROWS> &
 /* The greatest score of each query that this lane holds. */
 template <int ROWS, int COLUMNS> GLINT_DEVICE void find_maxima(float (&maxima)[ROWS][2], const float (&s)[ROWS][COLUMNS][4])
 {
+    unroll<ROWS, 2>([&](int rt, int side) {
+        float m = fmaxf(s[rt][0][2 * side], s[rt][0][2 * side + 1]);
 #pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int side = 0; side < 2; ++side) {
-            float m = fmaxf(s[rt][0][2 * side], s[rt][0][2 * side + 1]);
-#pragma unroll
-            for (int nt = 1; nt < COLUMNS; ++nt)
-                m = fmaxf(m, fmaxf(s[rt][nt][2 * side], s[rt][nt][2 * side + 1]));
-            maxima[rt][side] = m;
-        }
+        for (int nt = 1; nt < COLUMNS; ++nt)
+            m = fmaxf(m, fmaxf(s[rt][nt][2 * side], s[rt][nt][2 * side + 1]));
+        maxima[rt][side] = m;
+    });
 }
 
 /* The maximum that exponents are relative to follows the true one only when that has grown by more than 2^4: O and
@@ -134,42 +126,36 @@ GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLU
     bool wanted = false;
 
     find_maxima(maxima, s);
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int side = 0; side < 2; ++side) {
-            shift[rt][side] = -rows.max[rt][side] * scale;
-            wanted |= !(fmaf(maxima[rt][side], scale, shift[rt][side]) <= 4.0f) || !(fabsf(shift[rt][side]) < 1e7f);
-        }
+    unroll<ROWS, 2>([&](int rt, int side) {
+        shift[rt][side] = -rows.max[rt][side] * scale;
+        wanted |= !(fmaf(maxima[rt][side], scale, shift[rt][side]) <= 4.0f) || !(fabsf(shift[rt][side]) < 1e7f);
+    });
     if (!any_of(warp, wanted))
         return;
     join_maxima(maxima, warp);
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int side = 0; side < 2; ++side) {
-            const float before = rows.max[rt][side], maximum = joint_maximum(maxima[rt][side], warp);
-            const bool grown = !(fmaf(maximum, scale, shift[rt][side]) <= 4.0f);
-            const float now = grown ? fmaxf(before, maximum) : before;
-            const float factor = before != -GLINT_INFINITY && grown ? ex2((before - now) * scale) : 1.0f;
-            const bool moderate = fabsf(now) * scale < 1e7f;
+    unroll<ROWS, 2>([&](int rt, int side) {
+        const float before = rows.max[rt][side], maximum = joint_maximum(maxima[rt][side], warp);
+        const bool grown = !(fmaf(maximum, scale, shift[rt][side]) <= 4.0f);
+        const float now = grown ? fmaxf(before, maximum) : before;
+        const float factor = before != -GLINT_INFINITY && grown ? ex2((before - now) * scale) : 1.0f;
+        const bool moderate = fabsf(now) * scale < 1e7f;
 
-            rows.max[rt][side] = now;
-            rows.sum[rt][side] *= factor;
-            shift[rt][side] = moderate ? -now * scale : 0.0f;
+        rows.max[rt][side] = now;
+        rows.sum[rt][side] *= factor;
+        shift[rt][side] = moderate ? -now * scale : 0.0f;
 #pragma unroll
-            for (int dt = 0; dt < COLUMNS; ++dt) {
-                o[rt][dt][2 * side] *= factor;
-                o[rt][dt][2 * side + 1] *= factor;
-            }
-            if (!moderate && now != -GLINT_INFINITY) {
+        for (int dt = 0; dt < COLUMNS; ++dt) {
+            o[rt][dt][2 * side] *= factor;
+            o[rt][dt][2 * side + 1] *= factor;
+        }
+        if (!moderate && now != -GLINT_INFINITY) {
 #pragma unroll
-                for (int nt = 0; nt < KEYS; ++nt) {
-                    s[rt][nt][2 * side] -= now;
-                    s[rt][nt][2 * side + 1] -= now;
-                }
+            for (int nt = 0; nt < KEYS; ++nt) {
+                s[rt][nt][2 * side] -= now;
+                s[rt][nt][2 * side + 1] -= now;
             }
         }
+    });
 }
 
 /* What O of a query is multiplied by. A sum of zero is that of a query that sees no key, whose O is 0; or its scores
@@ -229,11 +215,8 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void follow_largest(float &largest
     float maxima[ROWS][2];
 
     find_maxima(maxima, s);
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int side = 0; side < 2; ++side)
-            largest = own + rt * 16 + side * 8 < rows ? fmaxf(largest, maxima[rt][side]) : largest;
+    unroll<ROWS, 2>(
+        [&](int rt, int side) { largest = own + rt * 16 + side * 8 < rows ? fmaxf(largest, maxima[rt][side]) : largest; });
 }
 
 /* All lanes of a warp call it with what they have met, less the scale. */
@@ -251,16 +234,11 @@ template <int ROWS, int KEYS>
 GLINT_DEVICE void make_weights(float (&s)[ROWS][KEYS][4], struct softmax_state<ROWS> &rows, const float (&shift)[ROWS][2],
                                float scale)
 {
-#pragma unroll
-    for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-        for (int side = 0; side < 2; ++side)
-#pragma unroll
-            for (int nt = 0; nt < KEYS; ++nt) {
-                s[rt][nt][2 * side] = ex2(fmaf(s[rt][nt][2 * side], scale, shift[rt][side]));
-                s[rt][nt][2 * side + 1] = ex2(fmaf(s[rt][nt][2 * side + 1], scale, shift[rt][side]));
-                rows.sum[rt][side] += s[rt][nt][2 * side] + s[rt][nt][2 * side + 1];
-            }
+    unroll<ROWS, 2, KEYS>([&](int rt, int side, int nt) {
+        s[rt][nt][2 * side] = ex2(fmaf(s[rt][nt][2 * side], scale, shift[rt][side]));
+        s[rt][nt][2 * side + 1] = ex2(fmaf(s[rt][nt][2 * side + 1], scale, shift[rt][side]));
+        rows.sum[rt][side] += s[rt][nt][2 * side] + s[rt][nt][2 * side + 1];
+    });
 }
 
 #endif

@@ -214,13 +214,11 @@ GLINT_DEVICE float factor_of(const float *factor, const int side)
 template <class Tile, int COLUMNS, class factor_t>
 GLINT_DEVICE void stage_rows(uint32_t tile_lane, const float (&d)[COLUMNS][4], const factor_t factor, const uint32_t first_row)
 {
-#pragma unroll
-    for (int ct = 0; ct < COLUMNS; ++ct)
-#pragma unroll
-        for (int side = 0; side < 2; ++side)
-            st_shared_pair<typename Tile::element>(
-                tile_move<Tile>(tile_lane, first_row + side * 8, ct * Tile::element::FRAGMENT_CHUNKS),
-                d[ct][2 * side] * factor_of(factor, side), d[ct][2 * side + 1] * factor_of(factor, side));
+    unroll<COLUMNS, 2>([&](int ct, int side) {
+        st_shared_pair<typename Tile::element>(
+            tile_move<Tile>(tile_lane, first_row + side * 8, ct * Tile::element::FRAGMENT_CHUNKS),
+            d[ct][2 * side] * factor_of(factor, side), d[ct][2 * side + 1] * factor_of(factor, side));
+    });
 }
 
 /* Writes 16 rows, staged by this warp in the first PAGES pages of a tile, to global memory in chunks of 16 bytes; rows

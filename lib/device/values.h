@@ -36,11 +36,8 @@ GLINT_DEVICE void add_values(float (&o)[ROWS][COLUMNS][4], const float (&p)[ROWS
 #pragma unroll
     for (int kk = 0; kk < STEPS; ++kk) {
         to_operand<element>(a[kk], p, kk);
-#pragma unroll
-        for (int rt = 0; rt < ROWS; ++rt)
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                st_shared_u32(tile_move<P>(own, rt * 16 + (i & 1) * 8, 2 * kk + (i >> 1)), a[kk][rt][i]);
+        unroll<ROWS, 4>(
+            [&](int rt, int i) { st_shared_u32(tile_move<P>(own, rt * 16 + (i & 1) * 8, 2 * kk + (i >> 1)), a[kk][rt][i]); });
     }
 #pragma unroll
     for (int kk = 0; kk < STEPS; ++kk)

@@ -158,36 +158,28 @@ GLINT_DEVICE void make_scores(typename S::scores_t &s, const typename S::queries
         sums[i / (S::KEY_TILES * S::ROW_TILES * 4)][i / (S::ROW_TILES * 4) % S::KEY_TILES][i / 4 % S::ROW_TILES][i % 4] = 0.0f;
     multiply_keys<S>(sums, q_kept, q_tile, k_lane, signs, codes);
     begin_copies();
-#pragma unroll
-    for (int kt = 0; kt < S::KEY_TILES; ++kt)
-#pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            float of_key = 1.0f;
+    unroll<S::KEY_TILES, 2>([&](int kt, int half) {
+        float of_key = 1.0f;
 
-            if constexpr (S::WIDENED)
-                of_key = ld_shared_f32(at.k_scales + (at.warp * S::WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2)) * 4) *
-                         S::stored::UNIT;
-#pragma unroll
-            for (int rt = 0; rt < S::ROW_TILES; ++rt)
-#pragma unroll
-                for (int i = 2 * half; i < 2 * half + 2; ++i) {
-                    if constexpr (S::CHAINS == 2)
-                        sums[0][kt][rt][i] += sums[1][kt][rt][i];
-                    if constexpr (S::WIDENED)
-                        sums[0][kt][rt][i] *= of_key;
-                }
-        }
-    change_few_scores(sums[0], score);
-#pragma unroll
-    for (int kt = 0; kt < S::KEY_TILES; ++kt)
+        if constexpr (S::WIDENED)
+            of_key = ld_shared_f32(at.k_scales + (at.warp * S::WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2)) * 4) *
+                     S::stored::UNIT;
 #pragma unroll
         for (int rt = 0; rt < S::ROW_TILES; ++rt)
 #pragma unroll
-            for (int i = 0; i < 4; ++i) {
-                const auto added = tile_of_row(biases, rt, i & 1, step, at.warp);
-
-                s[kt][rt][i] = fmaf(sums[0][kt][rt][i], scale, bias_of(added, 0, kt * 16 + (i >> 1) * 8));
+            for (int i = 2 * half; i < 2 * half + 2; ++i) {
+                if constexpr (S::CHAINS == 2)
+                    sums[0][kt][rt][i] += sums[1][kt][rt][i];
+                if constexpr (S::WIDENED)
+                    sums[0][kt][rt][i] *= of_key;
             }
+    });
+    change_few_scores(sums[0], score);
+    unroll<S::KEY_TILES, S::ROW_TILES, 4>([&](int kt, int rt, int i) {
+        const auto added = tile_of_row(biases, rt, i & 1, step, at.warp);
+
+        s[kt][rt][i] = fmaf(sums[0][kt][rt][i], scale, bias_of(added, 0, kt * 16 + (i >> 1) * 8));
+    });
     if constexpr (S::WIDENED)
         if (S::stored::HAS_NAN && any_nan(codes))
             add_nan_of_keys<S>(s, at.k_tile, at.warp);
@@ -198,34 +190,28 @@ template <class S> GLINT_DEVICE void hide_new_keys(typename S::scores_t &s, int3
 {
     if (first_key + S::WARP_KEYS <= sight.first_slot) /* of none of the warp's keys */
         return;
+    unroll<S::ROW_TILES, 2>([&](int rt, int odd) {
 #pragma unroll
-    for (int rt = 0; rt < S::ROW_TILES; ++rt)
+        for (int group = 0; group < S::KEY_TILES; group += 2) {
+            const uint32_t bits = bits_from(sight.tree, sight.query[rt][odd], first_key + group * 16 - sight.first_slot);
 #pragma unroll
-        for (int odd = 0; odd < 2; ++odd)
+            for (int kt = group; kt < S::KEY_TILES && kt < group + 2; ++kt)
 #pragma unroll
-            for (int group = 0; group < S::KEY_TILES; group += 2) {
-                const uint32_t bits = bits_from(sight.tree, sight.query[rt][odd], first_key + group * 16 - sight.first_slot);
-#pragma unroll
-                for (int kt = group; kt < S::KEY_TILES && kt < group + 2; ++kt)
-#pragma unroll
-                    for (int half = 0; half < 2; ++half) {
-                        float &score = s[kt][rt][2 * half + odd];
+                for (int half = 0; half < 2; ++half) {
+                    float &score = s[kt][rt][2 * half + odd];
 
-                        score = (bits >> ((kt - group) * 16 + half * 8) & 1) != 0 ? score : -GLINT_INFINITY;
-                    }
-            }
+                    score = (bits >> ((kt - group) * 16 + half * 8) & 1) != 0 ? score : -GLINT_INFINITY;
+                }
+        }
+    });
 }
 
 /* Hides the keys that rows do not see; first_key is the first of this lane. */
 template <class S> GLINT_DEVICE void hide_scores(typename S::scores_t &s, int32_t first_key, const struct sight<S> &sight)
 {
-#pragma unroll
-    for (int kt = 0; kt < S::KEY_TILES; ++kt)
-#pragma unroll
-        for (int rt = 0; rt < S::ROW_TILES; ++rt)
-#pragma unroll
-            for (int i = 0; i < 4; ++i)
-                s[kt][rt][i] = reaches(sight, rt, i & 1, first_key + kt * 16 + (i >> 1) * 8, 1) ? s[kt][rt][i] : -GLINT_INFINITY;
+    unroll<S::KEY_TILES, S::ROW_TILES, 4>([&](int kt, int rt, int i) {
+        s[kt][rt][i] = reaches(sight, rt, i & 1, first_key + kt * 16 + (i >> 1) * 8, 1) ? s[kt][rt][i] : -GLINT_INFINITY;
+    });
     if constexpr (S::mask::TREE)
         hide_new_keys<S>(s, first_key, sight);
 }
@@ -233,15 +219,12 @@ template <class S> GLINT_DEVICE void hide_scores(typename S::scores_t &s, int32_
 /* The greatest score of each row, of this lane's keys. */
 template <class S> GLINT_DEVICE void find_maxima(typename S::rows_t &maximum, const typename S::scores_t &s)
 {
+    unroll<S::ROW_TILES, 2>([&](int rt, int odd) {
+        maximum[rt][odd] = fmaxf(s[0][rt][odd], s[0][rt][2 + odd]);
 #pragma unroll
-    for (int rt = 0; rt < S::ROW_TILES; ++rt)
-#pragma unroll
-        for (int odd = 0; odd < 2; ++odd) {
-            maximum[rt][odd] = fmaxf(s[0][rt][odd], s[0][rt][2 + odd]);
-#pragma unroll
-            for (int kt = 1; kt < S::KEY_TILES; ++kt)
-                maximum[rt][odd] = fmaxf(maximum[rt][odd], fmaxf(s[kt][rt][odd], s[kt][rt][2 + odd]));
-        }
+        for (int kt = 1; kt < S::KEY_TILES; ++kt)
+            maximum[rt][odd] = fmaxf(maximum[rt][odd], fmaxf(s[kt][rt][odd], s[kt][rt][2 + odd]));
+    });
 }
 
 /* ---- numbers of rows that the lanes of a warp, and the warps of a block, have parts of -------------------------- */
@@ -258,14 +241,11 @@ template <class S> GLINT_DEVICE void give_rows(uint32_t numbers, const typename 
 /* From the lanes of a warp that have parts of a row. */
 template <class S, class of_two_t> GLINT_DEVICE void join_lanes(typename S::rows_t &rows, of_two_t of_two)
 {
-#pragma unroll
-    for (int rt = 0; rt < S::ROW_TILES; ++rt)
-#pragma unroll
-        for (int odd = 0; odd < 2; ++odd) {
-            rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 4));
-            rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 8));
-            rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 16));
-        }
+    unroll<S::ROW_TILES, 2>([&](int rt, int odd) {
+        rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 4));
+        rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 8));
+        rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 16));
+    });
 }
 
 template <class S, class of_two_t> GLINT_DEVICE void take_rows(typename S::rows_t &joint, uint32_t numbers, of_two_t of_two)
@@ -301,24 +281,21 @@ GLINT_DEVICE void make_weights(typename S::rows_t &sums, const typename S::score
                                 maximum[rt][1] == -GLINT_INFINITY ? 0.0f : maximum[rt][1]};
 
         sums[rt][0] = sums[rt][1] = 0.0f;
-#pragma unroll
-        for (int kt = 0; kt < S::KEY_TILES; ++kt)
-#pragma unroll
-            for (int half = 0; half < 2; ++half) {
-                const uint32_t to = at + (rt * S::TILE_N + kt * 16 + half * 8) * 16;
-                float even = exponential(s[kt][rt][2 * half] - shift[0]), odd = exponential(s[kt][rt][2 * half + 1] - shift[1]);
+        unroll<S::KEY_TILES, 2>([&](int kt, int half) {
+            const uint32_t to = at + (rt * S::TILE_N + kt * 16 + half * 8) * 16;
+            float even = exponential(s[kt][rt][2 * half] - shift[0]), odd = exponential(s[kt][rt][2 * half + 1] - shift[1]);
 
-                sums[rt][0] += even;
-                sums[rt][1] += odd;
-                if constexpr (S::WIDENED) {
-                    const int32_t key = (int32_t)(place.warp * S::WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2));
-                    const float of_key = ld_shared_f32(place.v_scales + key * 4);
+            sums[rt][0] += even;
+            sums[rt][1] += odd;
+            if constexpr (S::WIDENED) {
+                const int32_t key = (int32_t)(place.warp * S::WARP_KEYS + kt * 16 + half * 8 + (lane_index() >> 2));
+                const float of_key = ld_shared_f32(place.v_scales + key * 4);
 
-                    even = !CUT || sees(sight, rt, 0, first_key + key) ? even * of_key : 0.0f;
-                    odd = !CUT || sees(sight, rt, 1, first_key + key) ? odd * of_key : 0.0f;
-                }
-                st_shared_u32(to, S::element::pack(even, odd));
+                even = !CUT || sees(sight, rt, 0, first_key + key) ? even * of_key : 0.0f;
+                odd = !CUT || sees(sight, rt, 1, first_key + key) ? odd * of_key : 0.0f;
             }
+            st_shared_u32(to, S::element::pack(even, odd));
+        });
     }
 }
 
@@ -430,12 +407,10 @@ GLINT_DEVICE void settle_values(typename S::output_t &o, uint32_t v_tile, int32_
                 const uint32_t special = pair ^ finite_part(pair, S::EXPONENT, S::BYTES);
                 const float v = (lane >> 2 & 1) != 0 ? S::element::high(special) : S::element::low(special);
 
-#pragma unroll
-                for (int rt = 0; rt < S::ROW_TILES; ++rt)
-#pragma unroll
-                    for (int odd = 0; odd < 2; ++odd)
-                        if (sees(sight, rt, odd, first_key + (int32_t)key))
-                            o[dt][rt][2 * half + odd] += v;
+                unroll<S::ROW_TILES, 2>([&](int rt, int odd) {
+                    if (sees(sight, rt, odd, first_key + (int32_t)key))
+                        o[dt][rt][2 * half + odd] += v;
+                });
             }
     block_sync();
     clear_special(v_tile, thread_index() / S::CHUNKS, S::THREADS / S::CHUNKS > 0 ? (int)S::THREADS / (int)S::CHUNKS : 1,
