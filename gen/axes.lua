@@ -7,6 +7,9 @@
 --   of             what a value may be (gen/schema.lua)
 --   default        nil: every spec must list the axis. Else a spec may leave it out, and the name leaves out this
 --                  value
+--   default_is     in the place of default: an axis before it, whose value is the default. A spec may leave the axis
+--                  out, and the name leaves out such a value, but every row of the table has it
+--   unbuilt        no kernel has another value than the default yet: what is said of one, from it and the default
 --   part, token    how a name says a value, and the pattern by which it is read back
 --   column         the field of struct glint_variant (lib/variant.h); axes that share `features` add their bits to
 --                  it
@@ -37,6 +40,9 @@ axes.list = {
     says = { i8 = "K and V in int8", e4m3 = "K and V in e4m3" } },
   { name = "head_dim", plural = "head_dims", of = schema.integer(8, 1024, 8), part = "d%d", token = "^d(%d+)$", column = "head_dim",
     says = "head_dim %d" },
+  -- The width of V and O.
+  { name = "head_dim_v", plural = "head_dim_vs", of = schema.integer(8, 1024, 8), default_is = "head_dim", part = "v%d", token = "^v(%d+)$",
+    column = "head_dim_v", says = "head_dim_v %d", unbuilt = "V and O of %d numbers a row, beside Q and K of %d, are not built yet" },
   -- Classes of a band: query i sees the keys from first_key(i) to last_key(i). "none" bounds neither end, "causal" the
   -- last and "band" both, whatever the offset and the window, which are known only at run time. Of "interval" each
   -- query has two bounds more, which the call gives, and of "tree" also a bit for each of the last keys.
@@ -75,10 +81,20 @@ function axes.get(name)
   end
 end
 
---- The values of an axis that a table of a spec lists; its default where it lists none; nil for an axis that must be
--- listed.
+--- Whether a spec may leave out an axis.
+function axes.optional(axis) return axis.default ~= nil or axis.default_is ~= nil end
+
+--- What an axis is where neither a spec nor a name says it, beside the other values of `key`; nil for one that must be
+-- said.
+function axes.default(axis, key)
+  if axis.default_is then return key[axis.default_is] end
+  return axis.default
+end
+
+--- The values of an axis that a table of a spec lists; its default where it lists none, an empty list where the default
+-- is another axis's value; nil for an axis that must be listed.
 function axes.values(spec, axis)
-  return spec[axis.plural] or axis.default ~= nil and { axis.default } or nil
+  return spec[axis.plural] or axis.default ~= nil and { axis.default } or axis.default_is and {} or nil
 end
 
 --- Whether variants of a pass, of a family, or of a pass of a family (sm80_dec) have a value.
@@ -89,8 +105,17 @@ function axes.has(axis, value, of)
   return true
 end
 
+--- The axis of whose value in `key` there is no kernel yet, and what is to be said of it; nil if there is none.
+function axes.unbuilt(key)
+  for _, axis in ipairs(axes.list) do
+    local value, default = key[axis.name], axes.default(axis, key)
+    if axis.unbuilt and value ~= default then return axis, axis.unbuilt:format(value, default) end
+  end
+end
+
 --- The values of an axis that variants of `family` with the values of `key` are made for, of those that are listed.
 function axes.made(axis, listed, key, family)
+  if #listed == 0 then return { axes.default(axis, key) } end
   if axis.not_in then
     local had = {}
     for _, value in ipairs(listed) do
@@ -112,7 +137,7 @@ function axes.key_name(key)
   local parts = {}
   for _, axis in ipairs(axes.list) do
     local value = key[axis.name]
-    if value ~= nil and value ~= axis.default then parts[#parts + 1] = axis.part:format(value) end
+    if value ~= nil and value ~= axes.default(axis, key) then parts[#parts + 1] = axis.part:format(value) end
   end
   return table.concat(parts, "_")
 end
@@ -124,10 +149,11 @@ function axes.parse(name)
   for _, axis in ipairs(axes.list) do
     local value = parts[at] and parts[at]:match(axis.token)
     if value and axis.of.kind == "integer" then value = tonumber(value) end
-    if value and (axis.default == nil or axes.allows(axis, value)) then -- a part that is not said is the next axis's
+    local says = value and (not axes.optional(axis) or axes.allows(axis, value) and value ~= axes.default(axis, key))
+    if says then -- a part that is not said is the next axis's
       key[axis.name], at = value, at + 1
-    elseif axis.default ~= nil then
-      key[axis.name] = axis.default
+    elseif axes.optional(axis) then
+      key[axis.name] = axes.default(axis, key)
     else
       return nil
     end
@@ -161,14 +187,16 @@ function axes.field(key, name, field)
   return axis.fields[key[name] or axis.default][field]
 end
 
---- Adds to a record what its values bring with them.
+--- Adds to a record what its values bring with them, and the values that are another axis's.
 function axes.fill(record)
   for _, axis in ipairs(axes.list) do
+    if axis.default_is and record[axis.name] == nil then record[axis.name] = record[axis.default_is] end
     for field, value in pairs(axis.fields and axis.fields[record[axis.name]] or {}) do record[field] = value end
   end
 end
 
---- Columns of a record's row: { field =, value = } each, in the order of the axes. An axis at its default adds nothing.
+--- Columns of a record's row: { field =, value = } each, in the order of the axes. An axis at its own default adds
+-- nothing.
 function axes.columns(record)
   local columns, by_field = {}, {}
   for _, axis in ipairs(axes.list) do
@@ -191,7 +219,7 @@ function axes.sentence(record)
   local words = {}
   for _, axis in ipairs(axes.list) do
     local value = record[axis.name]
-    if value ~= axis.default then
+    if value ~= axes.default(axis, record) then
       words[#words + 1] = type(axis.says) == "table" and axis.says[value] or axis.says:format(value)
     end
   end

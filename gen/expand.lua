@@ -60,14 +60,17 @@ function run:tiles_of(name, key)
   return found
 end
 
--- Where the spec asks for the head dim: the place of what the generator's own tiles make.
-function run:head_dim_site(name, key)
-  local config, owner, path = self.spec.families[name], self.spec, "head_dims"
-  if config.head_dims then owner, path = config, ("families.%s.head_dims"):format(name) end
-  for i, head_dim in ipairs(owner.head_dims) do
-    if head_dim == key.head_dim then return schema.site(self.places, owner.head_dims, i, path) end
+-- Where the spec asks for what a key has on an axis that it lists.
+function run:site_of(name, axis, key)
+  local config, owner, path = self.spec.families[name], self.spec, axis.plural
+  if config[path] then owner, path = config, ("families.%s.%s"):format(name, path) end
+  for i, value in ipairs(owner[axis.plural]) do
+    if value == key[axis.name] then return schema.site(self.places, owner[axis.plural], i, path) end
   end
 end
+
+-- Where the spec asks for the head dim: the place of what the generator's own tiles make.
+function run:head_dim_site(name, key) return self:site_of(name, axes.get("head_dim"), key) end
 
 -- What a key is made with: { tile, site, origin, target = fields to add } for each variant; and the targets without a
 -- tile. The spec's tiles come first, and what they leave is made with the generator's own (gen/tiles.lua).
@@ -230,10 +233,15 @@ end
 
 -- Whether the family has kernels that compute `key`, whatever its tile.
 local function computes(family, key)
-  if not family.templates[key.pass] then return false end
+  if axes.unbuilt(key) or not family.templates[key.pass] then return false end
   local record = copy(key)
   axes.fill(record)
   return not (family.lacks and family.lacks(record))
+end
+
+-- Reports a value that is not built at all, where it is listed.
+function run:report_unbuilt(name, key, axis, wrong)
+  self:report(self:site_of(name, axis, key), wrong, ("leave %s out, or exclude it with a reason"):format(axis.plural))
 end
 
 -- Sorts the keys that have no kernel. Those that the spec excludes are kept as holes. All others are one mistake, and
@@ -249,6 +257,10 @@ function run:check_missing(name, missing, made)
     end
   end
   if #unknown == 0 then return end
+  for _, key in ipairs(unknown) do
+    local axis, wrong = axes.unbuilt(key)
+    if axis then return self:report_unbuilt(name, key, axis, wrong) end
+  end
   local site, lines = schema.site(self.places, self.spec.families, name, "families"), {}
   if #made == 0 then
     return self:report(site, ("has no kernel for anything that the spec's lists ask for, such as %s"):format(axes.key_name(unknown[1])),

@@ -112,13 +112,15 @@ end
 
 -- What the name asks for that the spec does not list, each with what to change. `asked` has the axes.
 local function missing_axes(loaded, asked, family)
-  local lacks = {}
+  local lacks, unbuilt, why = {}, axes.unbuilt(asked)
   for _, axis in ipairs(axes.list) do
     local wanted = asked[axis.name]
     local list, path, owner = deciding_list(loaded, family, axis)
     if not axes.has(axis, wanted, asked.pass) then
       lacks[#lacks + 1] = ("no variant of %s has the %s %s"):format(asked.pass, axis.name, text.show(wanted))
-    elseif not text.contains(list, wanted) then
+    elseif axis == unbuilt then
+      lacks[#lacks + 1] = why
+    elseif not (#list == 0 and wanted == axes.default(axis, asked)) and not text.contains(list, wanted) then
       lacks[#lacks + 1] = ("%s: %s: %s"):format(line_of(loaded, owner, axis.plural), path, remedy(axis.of, wanted))
     elseif not text.contains(axes.made(axis, list, asked, family), wanted) then
       local made = axes.made(axis, list, asked, family)[1]

@@ -11,7 +11,7 @@ local COLUMNS = { "family", "tile_m", "tile_n", "tile_from", "file" }
 local function columns(record)
   local names = { "name" }
   for _, axis in ipairs(axes.list) do
-    if record[axis.name] ~= axis.default then names[#names + 1] = axis.name end
+    if record[axis.name] ~= axes.default(axis, record) then names[#names + 1] = axis.name end
   end
   for _, name in ipairs(COLUMNS) do names[#names + 1] = name end
   for _, name in ipairs(registry.get(record.family).listed) do names[#names + 1] = name end

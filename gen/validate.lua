@@ -168,7 +168,7 @@ local function check_top(spec, report, places)
   local fields = narrowing_fields()
   local required = { "families" }
   for _, axis in ipairs(axes.list) do
-    if axis.default == nil then table.insert(required, #required, axis.plural) end
+    if not axes.optional(axis) then table.insert(required, #required, axis.plural) end
   end
   for _, name in ipairs({ "families", "exclude", "override" }) do fields[name] = schema.any() end
   fields.compress = schema.choice(archs.COMPRESS)

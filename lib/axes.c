@@ -6,7 +6,7 @@
 const char *glint_axis_name(enum glint_axis axis)
 {
 #define GLINT_AXIS(axis, plural, of_row, of_problem) #axis,
-    static const char names[][9] = {GLINT_AXES(GLINT_AXIS)};
+    static const char names[][11] = {GLINT_AXES(GLINT_AXIS)};
 #undef GLINT_AXIS
     return names[axis];
 }
@@ -14,7 +14,7 @@ const char *glint_axis_name(enum glint_axis axis)
 const char *glint_axis_plural(enum glint_axis axis)
 {
 #define GLINT_AXIS(axis, plural, of_row, of_problem) plural,
-    static const char plurals[][10] = {GLINT_AXES(GLINT_AXIS)};
+    static const char plurals[][12] = {GLINT_AXES(GLINT_AXIS)};
 #undef GLINT_AXIS
     return plurals[axis];
 }

@@ -19,6 +19,7 @@
     X(dtype, "dtypes", row->dtype, problem->dtype)                                                           \
     X(kv_dtype, "kv_dtypes", row->kv_dtype, problem->kv_dtype)                                               \
     X(head_dim, "head_dims", row->head_dim, problem->head_dim)                                               \
+    X(head_dim_v, "head_dim_vs", row->head_dim_v, problem->head_dim_v)                                       \
     X(mask, "masks", row->features & GLINT_FEATURES_OF_MASKS, glint_features_of(problem) & GLINT_FEATURES_OF_MASKS) \
     X(softcap, "softcaps", row->features & GLINT_FEATURE_SOFTCAP, glint_features_of(problem) & GLINT_FEATURE_SOFTCAP) \
     X(bias, "biases", row->features & GLINT_FEATURES_OF_BIASES, glint_features_of(problem) & GLINT_FEATURES_OF_BIASES)
@@ -86,6 +87,12 @@ static inline bool glint_has_key(const struct glint_variant *row, const struct g
     &&glint_axis_serves(GLINT_AXIS_##axis, row, (int64_t)(of_row), key->value[GLINT_AXIS_##axis])
     return row->head_dim == key->value[GLINT_AXIS_head_dim] GLINT_AXES(GLINT_AXIS);
 #undef GLINT_AXIS
+}
+
+/* Whether a key's value stands in a name, and so in a spec: V and O that are as wide as Q and K are not said. */
+static inline bool glint_axis_is_said(enum glint_axis axis, const struct glint_key *key)
+{
+    return axis != GLINT_AXIS_head_dim_v || key->value[GLINT_AXIS_head_dim_v] != key->value[GLINT_AXIS_head_dim];
 }
 
 /* "head_dim"; "head_dims"; the word for a value, NULL where the number itself stands in a spec. */

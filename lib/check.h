@@ -116,6 +116,7 @@ struct glint_tensor_role {
     size_t strides; /* offset in struct glint_problem */
     bool keys;      /* rows are keys (else queries) */
     bool cache;     /* of kv_dtype, where the problem has one */
+    bool values;    /* rows have head_dim_v elements (else head_dim) */
     uint8_t use[3]; /* by enum glint_pass: 0 unused, 1 read, 2 written */
     char name[5];
 };
@@ -135,6 +136,12 @@ static inline void glint_role_extents(const struct glint_tensor_role *role, cons
     extent[0] = paged ? p->pages : ragged ? 1 : p->batch;
     extent[1] = role->keys ? p->heads_kv : p->heads_q;
     extent[2] = role->keys ? (paged ? p->page_rows : ragged ? p->rows_k : p->seqlen_k) : ragged ? p->rows_q : p->seqlen_q;
+}
+
+/* Elements of a row. */
+static inline int64_t glint_role_width(const struct glint_tensor_role *role, const struct glint_problem *p)
+{
+    return role->values ? p->head_dim_v : p->head_dim;
 }
 
 static inline int64_t glint_role_element_bytes(const struct glint_tensor_role *role, const struct glint_problem *p)

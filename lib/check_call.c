@@ -3,11 +3,11 @@
 #include "lib/check.h"
 
 /* Do two tensors laid out with the same strides, largest first, share an element? Then
- *   offset = sum of digit_i * stride_i + e   with |e| < head_dim and -extent_a[i] < digit_i < extent_b[i].
+ *   offset = sum of digit_i * stride_i + e   with -row_a < e < row_b and -extent_a[i] < digit_i < extent_b[i].
  * Each stride steps over all that is inside it, so a digit can only be the floor of its quotient or one more: 2^3
  * candidates. */
-static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *stride, const int64_t *extent_a, const int64_t *extent_b,
-                          int dims)
+static bool elements_meet(int64_t offset, int64_t row_a, int64_t row_b, const int64_t *stride, const int64_t *extent_a,
+                          const int64_t *extent_b, int dims)
 {
     for (uint32_t candidate = 0; candidate < 1u << dims; candidate++) {
         int64_t rest = offset;
@@ -19,7 +19,7 @@ static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *strid
             /* less digit * stride[i], which need not fit while the digit may be impossible */
             rest = part + (before - more) * stride[i];
         }
-        if (possible && rest > -head_dim && rest < head_dim)
+        if (possible && rest > -row_a && rest < row_b)
             return true;
     }
     return false;
@@ -27,7 +27,7 @@ static bool elements_meet(int64_t offset, int64_t head_dim, const int64_t *strid
 
 /* Interleaved tensors, such as dQ, dK and dV in one fused buffer, have meeting ranges and no common element. They
  * are told apart when they share their strides; with different strides meeting ranges count as overlap. */
-static bool share_elements(const struct glint_region *a, const struct glint_region *b, int64_t head_dim)
+static bool share_elements(const struct glint_region *a, const struct glint_region *b)
 {
     const int64_t element = a->element;
     if (!glint_regions_meet(a, b))
@@ -54,7 +54,8 @@ static bool share_elements(const struct glint_region *a, const struct glint_regi
         ea[at] = a->extent[i];
         eb[at] = b->extent[i];
     }
-    int64_t inner = head_dim; /* the digits are unique only if each stride steps over what is inside it */
+    /* the digits are unique only if each stride steps over what is inside it */
+    int64_t inner = a->row > b->row ? a->row : b->row;
     for (int i = dims - 1; i >= 0; i--) {
         if (stride[i] < inner)
             return true;
@@ -65,7 +66,7 @@ static bool share_elements(const struct glint_region *a, const struct glint_regi
         return true;
     /* element x of a is element y of b: x = bytes / element + y, so that the digits of b's offset lie in (-extent_b,
      * extent_a) */
-    return elements_meet(bytes / element, head_dim, stride, eb, ea, dims);
+    return elements_meet(bytes / element, b->row, a->row, stride, eb, ea, dims);
 }
 
 /* A pointer that the call needs and that is NULL. `owner`: the struct that it is a member of, where the name does
@@ -131,7 +132,7 @@ static enum glint_status region_of(const struct glint_tensor_role *role, enum gl
     const void *address = *(void *const *)(const void *)((const char *)tensors + role->address);
     *r = (struct glint_region){.name = role->name,
                                .strides = *glint_role_strides(role, p),
-                               .row = p->head_dim,
+                               .row = glint_role_width(role, p),
                                .element = element,
                                .use = role->use[pass]};
     glint_role_extents(role, p, r->extent);
@@ -149,8 +150,7 @@ static enum glint_status region_of_lse(enum glint_pass pass, const struct glint_
 }
 
 static enum glint_status check_overlap(const struct glint_region *r, int count, const struct glint_region *lse,
-                                       const struct glint_region *workspace, const struct glint_problem *p,
-                                       struct glint_fault *fault)
+                                       const struct glint_region *workspace, struct glint_fault *fault)
 {
     for (int i = 0; i < count; i++) {
         if (glint_regions_meet(&r[i], workspace))
@@ -158,7 +158,7 @@ static enum glint_status check_overlap(const struct glint_region *r, int count, 
         if ((r[i].use == GLINT_ROLE_WRITTEN || lse->use == GLINT_ROLE_WRITTEN) && glint_regions_meet(&r[i], lse))
             return glint_refuse(fault, GLINT_REASON_OVERLAP, r[i].name, "lse", 0, 0);
         for (int j = 0; j < i; j++)
-            if ((r[i].use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && share_elements(&r[i], &r[j], p->head_dim))
+            if ((r[i].use == GLINT_ROLE_WRITTEN || r[j].use == GLINT_ROLE_WRITTEN) && share_elements(&r[i], &r[j]))
                 return glint_refuse(fault, GLINT_REASON_OVERLAP, r[i].name, r[j].name, 0, 0);
     }
     if (glint_regions_meet(lse, workspace))
@@ -325,15 +325,15 @@ enum glint_status glint_check_call(const struct glint_plan *plan, enum glint_pas
         return status;
     work.begin = (uintptr_t)workspace;
     work.end = work.begin + (workspace ? plan->workspace_bytes : 0);
-    status = check_overlap(regions, count, &lse, &work, &plan->problem, fault);
+    status = check_overlap(regions, count, &lse, &work, fault);
     return status == GLINT_OK ? check_words(&plan->problem, pass, tensors, GLINT_ROLE_READ, regions, count, &lse, &work, fault)
                               : status;
 }
 
-/* New rows of K or V. */
-static enum glint_status region_of_new(const char *name, const char *strides_name, const void *rows, const struct glint_strides *s,
-                                       const struct glint_append *append, const struct glint_plan *plan, struct glint_region *r,
-                                       struct glint_fault *fault)
+/* New rows of K or V, whose role is `role`. */
+static enum glint_status region_of_new(const struct glint_tensor_role *role, const char *name, const char *strides_name,
+                                       const void *rows, const struct glint_strides *s, const struct glint_append *append,
+                                       const struct glint_plan *plan, struct glint_region *r, struct glint_fault *fault)
 {
     const struct glint_problem *const p = &plan->problem;
     const int64_t element = glint_dtype_bytes(append->dtype), asked = plan->context->backend->row_bytes;
@@ -341,7 +341,7 @@ static enum glint_status region_of_new(const char *name, const char *strides_nam
     *r = (struct glint_region){.name = name,
                                .extent = {ragged ? 1 : p->batch, p->heads_kv, ragged ? p->rows_q : p->seqlen_q},
                                .strides = *s,
-                               .row = p->head_dim,
+                               .row = glint_role_width(role, p),
                                .element = element,
                                .use = GLINT_ROLE_READ};
     return glint_place_rows(r, strides_name, rows, asked > element ? asked : element, fault);
@@ -390,16 +390,17 @@ enum glint_status glint_check_append(const struct glint_plan *plan, const struct
     if (plan->context->backend->device == GLINT_DEVICE_CPU && stream)
         return glint_refuse(fault, GLINT_REASON_STREAM, "stream", NULL, 0, 0);
 
-    status = region_of_cache(&glint_roles[1], plan, tensors, &r[K], fault);
+    const struct glint_tensor_role *const k = &glint_roles[1], *const v = &glint_roles[2];
+    status = region_of_cache(k, plan, tensors, &r[K], fault);
     if (status == GLINT_OK)
-        status = region_of_cache(&glint_roles[2], plan, tensors, &r[V], fault);
+        status = region_of_cache(v, plan, tensors, &r[V], fault);
     if (status == GLINT_OK)
-        status = region_of_new("append.k", "append.k_strides", append->k, &append->k_strides, append, plan, &r[NEW_K], fault);
+        status = region_of_new(k, "append.k", "append.k_strides", append->k, &append->k_strides, append, plan, &r[NEW_K], fault);
     if (status == GLINT_OK)
-        status = region_of_new("append.v", "append.v_strides", append->v, &append->v_strides, append, plan, &r[NEW_V], fault);
+        status = region_of_new(v, "append.v", "append.v_strides", append->v, &append->v_strides, append, plan, &r[NEW_V], fault);
     if (status != GLINT_OK)
         return status;
-    if (share_elements(&r[K], &r[V], p->head_dim))
+    if (share_elements(&r[K], &r[V]))
         return glint_refuse(fault, GLINT_REASON_OVERLAP, "k", "v", 0, 0);
     for (int i = NEW_K; i <= NEW_V; i++)
         for (int j = K; j <= V; j++)

@@ -6,14 +6,14 @@
 #define STRIDES(field) offsetof(struct glint_problem, field)
 
 const struct glint_tensor_role glint_roles[GLINT_ROLES] = {
-    {TENSOR(q), STRIDES(q), false, false, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}, "q"},
-    {TENSOR(k), STRIDES(k), true, true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}, "k"},
-    {TENSOR(v), STRIDES(v), true, true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}, "v"},
-    {TENSOR(o), STRIDES(o), false, false, {0, GLINT_ROLE_WRITTEN, GLINT_ROLE_READ}, "o"},
-    {TENSOR(dout), STRIDES(dout), false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_READ}, "dout"},
-    {TENSOR(dq), STRIDES(dq), false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}, "dq"},
-    {TENSOR(dk), STRIDES(dk), true, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}, "dk"},
-    {TENSOR(dv), STRIDES(dv), true, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}, "dv"},
+    {TENSOR(q), STRIDES(q), false, false, false, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}, "q"},
+    {TENSOR(k), STRIDES(k), true, true, false, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}, "k"},
+    {TENSOR(v), STRIDES(v), true, true, true, {0, GLINT_ROLE_READ, GLINT_ROLE_READ}, "v"},
+    {TENSOR(o), STRIDES(o), false, false, true, {0, GLINT_ROLE_WRITTEN, GLINT_ROLE_READ}, "o"},
+    {TENSOR(dout), STRIDES(dout), false, false, true, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_READ}, "dout"},
+    {TENSOR(dq), STRIDES(dq), false, false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}, "dq"},
+    {TENSOR(dk), STRIDES(dk), true, false, false, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}, "dk"},
+    {TENSOR(dv), STRIDES(dv), true, false, true, {0, GLINT_ROLE_UNUSED, GLINT_ROLE_WRITTEN}, "dv"},
 };
 
 const char glint_dimension[3][6] = {"batch", "head", "row"};
@@ -98,6 +98,8 @@ static enum glint_status check_extents(const struct glint_problem *p, struct gli
         return glint_refuse(fault, GLINT_REASON_HEAD_GROUP, "heads_q", NULL, p->heads_q, p->heads_kv);
     if (p->head_dim < 8 || p->head_dim % 8 != 0 || p->head_dim > GLINT_MAX_EXTENT)
         return glint_refuse(fault, GLINT_REASON_HEAD_DIM, "head_dim", NULL, p->head_dim, 8);
+    if (p->head_dim_v != p->head_dim)
+        return glint_refuse(fault, GLINT_REASON_HEAD_DIM_V, "head_dim_v", NULL, p->head_dim_v, p->head_dim);
     if (!in_range(p->seqlen_q, 0))
         return glint_refuse(fault, GLINT_REASON_SEQLEN, "seqlen_q", NULL, p->seqlen_q, GLINT_MAX_EXTENT);
     if (!in_range(p->seqlen_k, 0))
@@ -148,10 +150,10 @@ static enum glint_status check_pages(const struct glint_problem *p, enum glint_p
     return GLINT_OK;
 }
 
-bool glint_span_of(const int64_t extent[3], const struct glint_strides *s, int64_t head_dim, int64_t element, int64_t *span)
+bool glint_span_of(const int64_t extent[3], const struct glint_strides *s, int64_t row, int64_t element, int64_t *span)
 {
     const int64_t stride[3] = {s->batch, s->head, s->row};
-    int64_t reach, total = head_dim;
+    int64_t reach, total = row;
     for (int i = 0; i < 3; i++) {
         if (extent[i] == 0) {
             *span = 0;
@@ -168,15 +170,15 @@ int64_t glint_role_span(const struct glint_tensor_role *role, const struct glint
 {
     int64_t extent[3], span = 0;
     glint_role_extents(role, p, extent);
-    (void)glint_span_of(extent, glint_role_strides(role, p), p->head_dim, 1, &span);
+    (void)glint_span_of(extent, glint_role_strides(role, p), glint_role_width(role, p), 1, &span);
     return span;
 }
 
-int glint_overlapping_dimension(const int64_t extent[3], const struct glint_strides *s, int64_t head_dim)
+int glint_overlapping_dimension(const int64_t extent[3], const struct glint_strides *s, int64_t row)
 {
     const int64_t stride[3] = {s->batch, s->head, s->row};
     bool done[3] = {extent[0] <= 1, extent[1] <= 1, extent[2] <= 1};
-    int64_t inner = head_dim;
+    int64_t inner = row;
     for (int round = 0; round < 3; round++) {
         int next = -1;
         for (int i = 0; i < 3; i++)
@@ -247,6 +249,7 @@ static enum glint_status check_tensor(const struct glint_tensor_role *role, enum
                                       struct glint_fault *fault)
 {
     const struct glint_strides *s = glint_role_strides(role, p);
+    const int64_t width = glint_role_width(role, p);
     int64_t extent[3], span;
     const int64_t stride[3] = {s->batch, s->head, s->row};
 
@@ -254,11 +257,11 @@ static enum glint_status check_tensor(const struct glint_tensor_role *role, enum
     for (int i = 0; i < 3; i++)
         if (stride[i] < 0)
             return glint_refuse(fault, GLINT_REASON_STRIDE_NEGATIVE, role->name, glint_dimension[i], stride[i], 0);
-    if (!glint_span_of(extent, s, p->head_dim, glint_role_element_bytes(role, p), &span))
+    if (!glint_span_of(extent, s, width, glint_role_element_bytes(role, p), &span))
         return glint_refuse(fault, GLINT_REASON_SIZE, role->name, NULL, 0, INT64_MAX);
-    const int at = role->use[pass] == GLINT_ROLE_WRITTEN && span > 0 ? glint_overlapping_dimension(extent, s, p->head_dim) : -1;
+    const int at = role->use[pass] == GLINT_ROLE_WRITTEN && span > 0 ? glint_overlapping_dimension(extent, s, width) : -1;
     if (at >= 0)
-        return glint_refuse(fault, GLINT_REASON_STRIDE_OVERLAP, role->name, glint_dimension[at], stride[at], p->head_dim);
+        return glint_refuse(fault, GLINT_REASON_STRIDE_OVERLAP, role->name, glint_dimension[at], stride[at], width);
     return GLINT_OK;
 }
 

@@ -304,8 +304,11 @@ static uint32_t nearest(const struct glint_problem *p, enum glint_pass pass)
         const struct glint_variant *v = &glint_variants[i];
         const struct glint_key key = glint_key_of_row(v);
         int64_t distance = v->head_dim > p->head_dim ? v->head_dim - p->head_dim : p->head_dim - v->head_dim;
-        for (int axis = 0; axis < GLINT_AXIS_COUNT; axis++)
-            distance += glint_axis_serves((enum glint_axis)axis, v, key.value[axis], wanted.value[axis]) ? 0 : INT64_C(1) << 32;
+        for (int i = 0; i < GLINT_AXIS_COUNT; i++) {
+            const enum glint_axis axis = (enum glint_axis)i;
+            const bool serves = !glint_axis_is_said(axis, &wanted) || glint_axis_serves(axis, v, key.value[i], wanted.value[i]);
+            distance += serves ? 0 : INT64_C(1) << 32;
+        }
         if (distance < least) {
             least = distance;
             found = i;

@@ -89,24 +89,26 @@ enum glint_status glint_plan_cost(const struct glint_plan *plan, struct glint_co
     const struct glint_problem *p = &plan->problem;
     const struct glint_variant *v = &glint_variants[plan->variant];
     const bool backward = plan->pass == GLINT_BACKWARD;
-    const int64_t pairs = visible_tiles(p, 1, 1), products = backward ? 10 : 4;
+    const int64_t pairs = visible_tiles(p, 1, 1), head_dim = p->head_dim, head_dim_v = p->head_dim_v;
     const int64_t first = glint_first_key(p, 0), keys = pairs > 0 ? glint_last_key(p, p->seqlen_q - 1) - first + 1 : 0;
 
     const uint64_t heads_q = times((uint64_t)p->batch, p->heads_q), heads_kv = times((uint64_t)p->batch, p->heads_kv);
-    const uint64_t a_flop = times(times(heads_q, p->head_dim), products);
+    const uint64_t a_flop = times(heads_q, backward ? 6 * head_dim + 4 * head_dim_v : 2 * head_dim + 2 * head_dim_v);
     uint64_t of_tiles = times(times((uint64_t)visible_tiles(p, v->tile_m, v->tile_n), v->tile_m), v->tile_n);
     if (v->queries_up_to > 0)
         of_tiles = pairs > 0 ? (uint64_t)p->seqlen_q * (uint64_t)(keys + first % DECODE_BLOCK) : 0;
 
-    const int64_t row = p->head_dim * glint_dtype_bytes(p->dtype);
-    const uint64_t queries = times(times(heads_q, p->seqlen_q), row), lse = times(times(heads_q, p->seqlen_q), 4);
-    /* of 8 bits with its scale */
-    const int64_t key = p->kv_dtype == 0 ? row : p->head_dim + (p->kv_scales == GLINT_SCALES_ROW ? 4 : 0);
-    const uint64_t seen = times(times(times(heads_kv, keys), key), 2), all = times(times(times(heads_kv, p->seqlen_k), row), 2);
+    const int64_t element = glint_dtype_bytes(p->dtype), scale = p->kv_scales == GLINT_SCALES_ROW ? 4 : 0;
+    const int64_t row = head_dim * element, row_v = head_dim_v * element;
+    /* of K and of V together, of 8 bits with their scales */
+    const int64_t key = p->kv_dtype == 0 ? row + row_v : head_dim + head_dim_v + 2 * scale;
+    const uint64_t rows_q = times(heads_q, p->seqlen_q), lse = times(rows_q, 4);
+    const uint64_t queries = times(rows_q, row), outputs = times(rows_q, row_v);
+    const uint64_t seen = times(times(heads_kv, keys), key), all = times(times(heads_kv, p->seqlen_k), row + row_v);
     *cost = (struct glint_cost){
         .struct_size = sizeof *cost,
-        .bytes_read = plus(backward ? plus(times(queries, 3), lse) : queries, seen),
-        .bytes_written = plus(queries, backward ? all : lse),
+        .bytes_read = plus(backward ? plus(plus(queries, times(outputs, 2)), lse) : queries, seen),
+        .bytes_written = backward ? plus(queries, all) : plus(outputs, lse),
         .flops = pairs > 0 ? times(a_flop, pairs) : 0,
         .tile_flops = of_tiles > UINT64_C(0x7fffffffffffffff) ? UINT64_MAX : times(a_flop, (int64_t)of_tiles),
     };

@@ -325,7 +325,8 @@ enum glint_order { GLINT_ORDER_ANY = 0, GLINT_ORDER_CANONICAL = 1 };
  *   LSE             [batch, heads_q,  seqlen_q]              [heads_q,  rows_q]
  *   bias, dBias     [batch, heads_q,  seqlen_q, seqlen_k]    as there
  *
- * Elements are of dtype; K's and V's of kv_dtype, where that is not 0. LSE is float32 and contiguous. strides.batch
+ * Rows of V, O, dO and dV have head_dim_v elements in the place of head_dim: as many, as yet. Elements are of dtype;
+ * K's and V's of kv_dtype, where that is not 0. LSE is float32 and contiguous. strides.batch
  * of a ragged tensor counts for nothing, and is not negative. */
 struct glint_problem {
     uint32_t struct_size;
@@ -359,11 +360,12 @@ struct glint_problem {
     uint32_t dbias;                        /* 1: glint_tensors.dbias is written by backward; 0: it is not */
     uint32_t tree;                         /* 1: glint_tensors.tree_bits is read; backward: 0 */
     struct glint_bias_strides bias;        /* of bias and of dbias; of no bias it counts for nothing */
+    int64_t head_dim_v;                    /* of V and O: head_dim, as no variant has another width yet */
     uint64_t reserved[1];                  /* zero */
 };
 
 /* Fills in a problem whose tensors are contiguous in the order [batch, seqlen, heads, head_dim], no mask and
- * softmax_scale 1 / sqrt(head_dim). No checks: glint_plan makes them all. */
+ * softmax_scale 1 / sqrt(head_dim), with V and O as wide as Q and K. No checks: glint_plan makes them all. */
 void glint_problem_bshd(struct glint_problem *problem, enum glint_dtype dtype, int64_t batch, int64_t seqlen_q, int64_t seqlen_k,
                         int64_t heads_q, int64_t heads_kv, int64_t head_dim);
 
@@ -404,22 +406,24 @@ enum glint_status glint_plan(const struct glint_context *context, const struct g
                              struct glint_plan *plan);
 
 /* What the longest call of a plan takes: with lengths of the call no shorter ones have more pairs or bytes. A host that
- * knows its machine's rates holds a deadline with it. With e bytes an element, D = head_dim, Sq = seqlen_q and Sk =
- * seqlen_k:
+ * knows its machine's rates holds a deadline with it. With e bytes an element, D = head_dim, Dv = head_dim_v, Sq =
+ * seqlen_q and Sk = seqlen_k:
  *
  *   keys        of a sequence, those that some query sees: they lie side by side
  *   pairs       of a head of a sequence: visible (query, key) pairs
- *   flops       batch heads_q pairs D x 4 forward (two products), x 10 backward (five); an exponential counts as 0
+ *   flops       batch heads_q pairs times 2 D + 2 Dv forward (two products), 6 D + 4 Dv backward (five); an exponential
+ *               counts as 0
  *   tile_flops  as flops, with all pairs of the variant's tiles (tile_m x tile_n) that have a visible pair. In decode
  *               all queries with `keys`, from a multiple of 32 on
- *   read        forward    e D batch (heads_q Sq + 2 heads_kv keys)                           Q, K, V
- *               backward   e D batch (3 heads_q Sq + 2 heads_kv keys) + 4 batch heads_q Sq    Q, O, dO, K, V, LSE
- *   written     forward    e D batch heads_q Sq + 4 batch heads_q Sq                          O, LSE
- *               backward   e D batch (heads_q Sq + 2 heads_kv Sk)                             dQ, dK, dV
+ *   read        forward    e batch (heads_q Sq D + heads_kv keys (D + Dv))                    Q, K, V
+ *               backward   e batch (heads_q Sq (D + 2 Dv) + heads_kv keys (D + Dv)) + lse     Q, O, dO, K, V, LSE
+ *   written     forward    e batch heads_q Sq Dv + lse                                        O, LSE
+ *               backward   e batch (heads_q Sq D + heads_kv Sk (D + Dv))                      dQ, dK, dV
+ *   lse         4 batch heads_q Sq
  *
- * Of 8-bit K and V a row is D bytes, and 4 more for a scale of its own. Bytes count each needed element of a tensor
- * once, as if caches held all that is read again; traffic of the workspace, lengths, page tables, slopes and sinks are
- * not counted, nor are dLSE, a bias and dBias. A number that does not fit is UINT64_MAX. Of ragged sequences it is
+ * Of 8-bit K and V a row is D or Dv bytes, and 4 more for a scale of its own. Bytes count each needed element of a
+ * tensor once, as if caches held all that is read again; traffic of the workspace, lengths, page tables, slopes and
+ * sinks are not counted, nor are dLSE, a bias and dBias. A number that does not fit is UINT64_MAX. Of ragged sequences it is
  * what `batch` sequences of the bounds would take, which is more than the rows can hold where rows_q or rows_k is
  * less than that. */
 struct glint_cost {
@@ -691,7 +695,7 @@ enum glint_status glint_backward(const struct glint_plan *plan, const struct gli
 /* ---- a cache of keys and values ---------------------------------------------------------------------------------- */
 
 /* New rows of K and V, of the tokens whose queries a forward call takes next: [batch, heads_kv, seqlen_q, head_dim],
- * or [heads_kv, rows_q, head_dim] where queries are ragged. */
+ * or [heads_kv, rows_q, head_dim] where queries are ragged; of V head_dim_v in the place of head_dim. */
 struct glint_append {
     uint32_t struct_size;
     uint32_t dtype;                            /* enum glint_dtype of the new rows: GLINT_F32 or the problem's */
@@ -788,7 +792,7 @@ struct glint_merge {
     int64_t batch;                 /* 1 ... GLINT_MAX_EXTENT */
     int64_t heads;                 /* query heads: 1 ... GLINT_MAX_EXTENT */
     int64_t seqlen;                /* queries: 0 ... GLINT_MAX_EXTENT */
-    int64_t head_dim;              /* a multiple of 8; the spec need not list it */
+    int64_t head_dim;              /* of O, a problem's head_dim_v: a multiple of 8; the spec need not list it */
     const struct glint_part *part; /* [parts], in host memory also on a GPU context: read during the call */
     const float *sinks;            /* [heads], or NULL */
     void *o;
@@ -850,6 +854,7 @@ struct glint_variant_info {
     uint32_t dtype;    /* enum glint_dtype */
     uint32_t features; /* set of enum glint_feature */
     uint32_t head_dim;
+    uint32_t head_dim_v;      /* of V and O */
     uint32_t isa;             /* CPU family: enum glint_isa; else 0 */
     uint32_t sm;              /* GPU families: lowest compute capability, 10 * major + minor; else 0 */
     uint32_t tile_m;          /* queries a tile */
@@ -861,9 +866,9 @@ struct glint_variant_info {
     const char *name;         /* such as "fwd_f32_d64_causal__cpu_x86_64_v3_m64n96"; static */
     const char *family;       /* such as "cpu"; static */
 };
-#define GLINT_VARIANT_INFO_INIT                                                           \
-    {                                                                                     \
-        sizeof(struct glint_variant_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
+#define GLINT_VARIANT_INFO_INIT                                                              \
+    {                                                                                        \
+        sizeof(struct glint_variant_info), 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, NULL, NULL \
     }
 
 /* Rows of the table that was compiled in, sorted by name. Pure, thread-safe. */

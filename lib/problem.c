@@ -30,7 +30,7 @@ static void fill(struct glint_problem *p, enum glint_dtype dtype, const int64_t 
     p->seqlen_k = extent[2];
     p->heads_q = extent[3];
     p->heads_kv = extent[4];
-    p->head_dim = extent[5];
+    p->head_dim = p->head_dim_v = extent[5];
     p->q = p->o = p->dout = p->dq = q;
     p->k = p->v = p->dk = p->dv = kv;
 }

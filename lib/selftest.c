@@ -1,8 +1,8 @@
 /* glint_selftest: a known answer through every variant that the device can run, on the device itself.
  *
- * The inputs are rank one, Q_i = a_i u, K_j = b_j u, V_j = c_j w, dO_i = g_i x with u, w, x in R^head_dim, so the
- * answer needs no matrix and no memory: with softmax_scale = 1 / |u|^2, S_ij = a_i b_j, P = softmax(S) over the visible
- * keys and z = <x, w>,
+ * The inputs are rank one, Q_i = a_i u, K_j = b_j u, V_j = c_j w, dO_i = g_i x with u in R^head_dim and w, x in
+ * R^head_dim_v, so the answer needs no matrix and no memory: with softmax_scale = 1 / |u|^2, S_ij = a_i b_j, P =
+ * softmax(S) over the visible keys and z = <x, w>,
  *   O_i = (sum_j P_ij c_j) w          LSE_i = log sum_j exp(S_ij)      delta_i = g_i z sum_j P_ij c_j
  *   dS_ij = P_ij (g_i c_j z - delta_i)
  *   dQ_i = scale (sum_j dS_ij b_j) u   dK_j = scale (sum_i dS_ij a_i) u   dV_j = (sum_i P_ij g_i) x
@@ -166,10 +166,10 @@ static void describe(const struct glint_variant *v, struct test *t)
     t->problem.sinks = (v->takes & GLINT_TAKES_SINKS) != 0;
     double square = 0.0;
     t->z = 0.0;
-    for (int64_t d = 0; d < v->head_dim; d++) {
+    for (int64_t d = 0; d < v->head_dim; d++)
         square += u_of(d) * u_of(d);
+    for (int64_t d = 0; d < v->head_dim_v; d++)
         t->z += x_of(d) * w_of(d);
-    }
     t->problem.softmax_scale = (float)(1.0 / square);
     t->scale = 1.0 / square;
     t->status = GLINT_OK;
@@ -187,21 +187,22 @@ static void layout(struct test *t, const struct glint_plan *plan, char *memory)
 {
     const struct glint_problem *p = &t->problem;
     const size_t element = (size_t)glint_dtype_bytes(p->dtype);
-    const size_t queries = (size_t)(p->heads_q * p->seqlen_q * p->head_dim) * element;
-    const size_t keys =
-        (size_t)(p->heads_kv * p->seqlen_k * p->head_dim) * (p->kv_dtype != 0 ? (size_t)glint_dtype_bytes(p->kv_dtype) : element);
+    const size_t cached = p->kv_dtype != 0 ? (size_t)glint_dtype_bytes(p->kv_dtype) : element;
+    const size_t rows_q = (size_t)(p->heads_q * p->seqlen_q), rows_k = (size_t)(p->heads_kv * p->seqlen_k);
+    const size_t queries = rows_q * (size_t)p->head_dim * element, outputs = rows_q * (size_t)p->head_dim_v * element;
+    const size_t keys = rows_k * (size_t)p->head_dim * cached, values = rows_k * (size_t)p->head_dim_v * cached;
     const size_t scales = (size_t)glint_scales_of(p) * sizeof(float);
     size_t at = 0;
     t->tensors = (struct glint_tensors){.struct_size = sizeof t->tensors};
     t->tensors.q = place(memory, &at, queries);
     t->tensors.k = place(memory, &at, keys);
-    t->tensors.v = place(memory, &at, keys);
+    t->tensors.v = place(memory, &at, values);
     if (scales > 0) {
         t->tensors.k_scale = place(memory, &at, scales);
         t->tensors.v_scale = place(memory, &at, scales);
     }
-    t->tensors.o = place(memory, &at, queries);
-    t->tensors.lse = place(memory, &at, (size_t)(p->heads_q * p->seqlen_q) * sizeof(float));
+    t->tensors.o = place(memory, &at, outputs);
+    t->tensors.lse = place(memory, &at, rows_q * sizeof(float));
     if (p->intervals != 0) {
         t->tensors.key_begin = place(memory, &at, (size_t)p->seqlen_q * sizeof(int32_t));
         t->tensors.key_end = place(memory, &at, (size_t)p->seqlen_q * sizeof(int32_t));
@@ -217,10 +218,10 @@ static void layout(struct test *t, const struct glint_plan *plan, char *memory)
     if (p->sinks != 0 && plan->pass == GLINT_BACKWARD)
         t->tensors.dsinks = place(memory, &at, (size_t)p->heads_q * sizeof(float));
     if (plan->pass == GLINT_BACKWARD) {
-        t->tensors.dout = place(memory, &at, queries);
+        t->tensors.dout = place(memory, &at, outputs);
         t->tensors.dq = place(memory, &at, queries);
         t->tensors.dk = place(memory, &at, keys);
-        t->tensors.dv = place(memory, &at, keys);
+        t->tensors.dv = place(memory, &at, values);
     }
     t->workspace_bytes = plan->workspace_bytes;
     t->workspace = place(memory, &at, plan->workspace_bytes);
@@ -351,16 +352,22 @@ static void store(uint32_t dtype, unsigned char *element, double value)
     memcpy(element, &half, sizeof half);
 }
 
+/* Elements of a row that is a multiple of `vector`: u is Q's and K's, w and x are V's and O's. */
+static int64_t width_of(const struct test *t, double (*vector)(int64_t))
+{
+    return vector == u_of ? t->problem.head_dim : t->problem.head_dim_v;
+}
+
 /* Writes factor * vector(d) to row `index` of a contiguous tensor on the device. */
 static void put_row_as(struct test *t, uint32_t dtype, const void *tensor, int64_t index, double factor, double (*vector)(int64_t))
 {
     unsigned char chunk[CHUNK * sizeof(float)];
-    const int64_t element = glint_dtype_bytes(dtype), head_dim = t->problem.head_dim;
-    for (int64_t d = 0; d < head_dim && t->status == GLINT_OK; d += CHUNK) {
-        const int64_t n = head_dim - d < CHUNK ? head_dim - d : CHUNK;
+    const int64_t element = glint_dtype_bytes(dtype), width = width_of(t, vector);
+    for (int64_t d = 0; d < width && t->status == GLINT_OK; d += CHUNK) {
+        const int64_t n = width - d < CHUNK ? width - d : CHUNK;
         for (int64_t k = 0; k < n; k++)
             store(dtype, chunk + k * element, factor * vector(d + k));
-        t->status = t->context->backend->copy_in(t->context, (char *)(uintptr_t)tensor + (index * head_dim + d) * element, chunk,
+        t->status = t->context->backend->copy_in(t->context, (char *)(uintptr_t)tensor + (index * width + d) * element, chunk,
                                                  (size_t)(n * element), t->stream);
     }
 }
@@ -407,10 +414,10 @@ static void note(struct worst *w, double got, double want)
 static void check_row(struct test *t, const void *tensor, int64_t index, double factor, double (*vector)(int64_t), struct worst *w)
 {
     unsigned char chunk[CHUNK * sizeof(float)];
-    const int64_t element = glint_dtype_bytes(t->problem.dtype), head_dim = t->problem.head_dim;
-    for (int64_t d = 0; d < head_dim && t->status == GLINT_OK; d += CHUNK) {
-        const int64_t n = head_dim - d < CHUNK ? head_dim - d : CHUNK;
-        t->status = t->context->backend->copy_out(t->context, chunk, (const char *)tensor + (index * head_dim + d) * element,
+    const int64_t element = glint_dtype_bytes(t->problem.dtype), width = width_of(t, vector);
+    for (int64_t d = 0; d < width && t->status == GLINT_OK; d += CHUNK) {
+        const int64_t n = width - d < CHUNK ? width - d : CHUNK;
+        t->status = t->context->backend->copy_out(t->context, chunk, (const char *)tensor + (index * width + d) * element,
                                                   (size_t)(n * element), t->stream);
         for (int64_t k = 0; k < n && t->status == GLINT_OK; k++)
             note(w, (double)float_of(t->problem.dtype, chunk + k * element), factor * vector(d + k));
@@ -418,11 +425,11 @@ static void check_row(struct test *t, const void *tensor, int64_t index, double 
 }
 
 /* NaN everywhere: an element that the kernel does not write fails. */
-static void poison_rows(struct test *t, const void *tensor, int64_t rows)
+static void poison_rows(struct test *t, const void *tensor, int64_t rows, int64_t width)
 {
     unsigned char chunk[CHUNK * sizeof(float)];
     memset(chunk, 0xff, sizeof chunk);
-    const int64_t bytes = rows * t->problem.head_dim * glint_dtype_bytes(t->problem.dtype);
+    const int64_t bytes = rows * width * glint_dtype_bytes(t->problem.dtype);
     for (int64_t at = 0; at < bytes && t->status == GLINT_OK; at += (int64_t)sizeof chunk) {
         const int64_t n = bytes - at < (int64_t)sizeof chunk ? bytes - at : (int64_t)sizeof chunk;
         t->status = t->context->backend->copy_in(t->context, (char *)(uintptr_t)tensor + at, chunk, (size_t)n, t->stream);
@@ -485,10 +492,12 @@ static void put_inputs(struct test *t, bool backward)
         put_key(t, t->tensors.k, t->tensors.k_scale, j, k_of(j), u_of, 0.5);
         put_key(t, t->tensors.v, t->tensors.v_scale, j, v_of(j), w_of, 0.125);
     }
-    poison_rows(t, backward ? t->tensors.dq : t->tensors.o, HEADS * rows_q);
     if (backward) {
-        poison_rows(t, t->tensors.dk, rows_k);
-        poison_rows(t, t->tensors.dv, rows_k);
+        poison_rows(t, t->tensors.dq, HEADS * rows_q, t->problem.head_dim);
+        poison_rows(t, t->tensors.dk, rows_k, t->problem.head_dim);
+        poison_rows(t, t->tensors.dv, rows_k, t->problem.head_dim_v);
+    } else {
+        poison_rows(t, t->tensors.o, HEADS * rows_q, t->problem.head_dim_v);
     }
 }
 

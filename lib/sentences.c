@@ -98,6 +98,8 @@ static void put_key(struct glint_text *t, const struct about *a)
 {
     const struct glint_key key = glint_key_of_problem(a->problem, a->pass);
     for (int axis = 0; axis < GLINT_AXIS_COUNT; axis++) {
+        if (!glint_axis_is_said((enum glint_axis)axis, &key))
+            continue;
         glint_text_str(t, axis > 0 ? ", " : "");
         glint_text_str(t, glint_axis_name((enum glint_axis)axis));
         glint_text_char(t, ' ');
@@ -120,7 +122,7 @@ static void put_axes_to_add(struct glint_text *t, const struct about *a)
     for (int i = 0; i < GLINT_AXIS_COUNT; i++) {
         const enum glint_axis axis = (enum glint_axis)i;
         const char *quote = glint_axis_word(axis, wanted.value[i]) ? "\"" : "";
-        if (glint_axis_serves(axis, v, key.value[i], wanted.value[i]))
+        if (!glint_axis_is_said(axis, &wanted) || glint_axis_serves(axis, v, key.value[i], wanted.value[i]))
             continue;
         glint_text_char(t, ' ');
         glint_text_str(t, quote);

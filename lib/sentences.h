@@ -56,6 +56,7 @@
     R(HEADS, GLINT_BAD_HEADS, "{field} is {value}; it must be from 1 to {want}.") \
     R(HEAD_GROUP, GLINT_BAD_HEAD_GROUP, "{field} is {value}; it must be a multiple of heads_kv, {want}.") \
     R(HEAD_DIM, GLINT_BAD_HEAD_DIM, "{field} is {value}; it must be a multiple of 8, 8 or more.") \
+    R(HEAD_DIM_V, GLINT_BAD_HEAD_DIM, "{field} is {value}; it must be head_dim, {want}, as yet.") \
     R(SEQLEN, GLINT_BAD_SEQLEN, "{field} is {value}; it must be from 0 to {want}.") \
     R(ROWS, GLINT_BAD_RAGGED, "{field} is {value}; it must be from 0 to {want}.") \
     R(ROWS_WITHOUT_RAGGED, GLINT_BAD_RAGGED, "{field} is {value}, and lengths is not GLINT_LENGTHS_RAGGED (2); use that, or set it to 0.") \

@@ -22,6 +22,7 @@ enum glint_status glint_variant_at(uint32_t index, struct glint_variant_info *in
         .dtype = v->dtype,
         .features = v->features,
         .head_dim = v->head_dim,
+        .head_dim_v = v->head_dim_v,
         .isa = v->isa,
         .sm = v->sm,
         .tile_m = v->tile_m,

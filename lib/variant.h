@@ -20,12 +20,13 @@ struct glint_variant {
     uint8_t pass;                /* enum glint_pass */
     uint8_t dtype;               /* enum glint_dtype */
     uint8_t kv_dtype;            /* of K and V: 0 as dtype, else GLINT_I8 or GLINT_E4M3 */
+    uint8_t math;                /* enum glint_math */
     uint16_t features;           /* set of enum glint_feature */
     uint16_t head_dim;
+    uint16_t head_dim_v;
     uint16_t tile_m, tile_n;  /* queries, keys */
     uint16_t isa;             /* CPU: enum glint_isa, else 0 */
     uint16_t sm;              /* GPU: lowest compute capability, else 0 */
-    uint16_t math;            /* enum glint_math */
     uint16_t alike;           /* how many rows behind it have its pass, dtype and head_dim: a search passes them by */
     uint32_t up_to;           /* meant for lengths up to this, the shorter of the two; 0 any */
     uint32_t both_up_to;      /* as up_to, but of the longer of the two; one of them is 0 */

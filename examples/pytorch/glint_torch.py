@@ -46,7 +46,8 @@ class Problem(Struct):
                 ("window_left", i64), ("window_right", i64), ("rows_q", i64), ("rows_k", i64), ("lengths", u32), ("order", u32),
                 ("softcap", f32), ("sinks", u32), ("page_rows", i64), ("pages", i64), ("pages_per_sequence", i64),
                 ("kv_dtype", u32), ("kv_scales", u32), ("diagonal", i64), ("intervals", u32), ("alibi", u32),
-                ("max_logit", u32), ("bias_dtype", u32), ("dbias", u32), ("tree", u32), ("bias", i64 * 4), ("reserved", u64 * 1)]
+                ("max_logit", u32), ("bias_dtype", u32), ("dbias", u32), ("tree", u32), ("bias", i64 * 4),
+                ("head_dim_v", i64), ("reserved", u64 * 1)]
 
 
 class Plan(ctypes.Structure):
@@ -69,7 +70,7 @@ class Options(Struct):
 
 
 class VariantInfo(Struct):
-    _fields_ = [(name, u32) for name in "struct_size pass_ dtype features head_dim isa sm tile_m tile_n alignment_bytes math queries_up_to "
+    _fields_ = [(name, u32) for name in "struct_size pass_ dtype features head_dim head_dim_v isa sm tile_m tile_n alignment_bytes math queries_up_to "
                 "kv_dtype".split()] + [("name", string), ("family", string)]
 
 
@@ -186,7 +187,7 @@ def strides(t):
 @functools.lru_cache(maxsize=1024)
 def planned(device, which, dtype, sizes, seqlen_k, heads_kv, layout, fields):
     batch, heads_q, seqlen_q, head_dim = sizes
-    problem = Problem(dtype=DTYPES[dtype], batch=batch, heads_q=heads_q, heads_kv=heads_kv, head_dim=head_dim, seqlen_q=seqlen_q,
+    problem = Problem(dtype=DTYPES[dtype], batch=batch, heads_q=heads_q, heads_kv=heads_kv, head_dim=head_dim, head_dim_v=head_dim, seqlen_q=seqlen_q,
                       seqlen_k=seqlen_k, **dict(fields))
     for name, of in zip("q k v o dout dq dk dv".split(), layout):
         setattr(problem, name, Strides(*of))

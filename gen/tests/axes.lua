@@ -57,7 +57,7 @@ harness.case("an axis that a spec lists is everywhere", function()
     harness.yes(record, table.concat(specs.names(loaded), " "))
     harness.is(record.windowed, true)
     harness.has(list.json(loaded.records), '"window": "sliding"')
-    harness.has(emit.table(loaded.records, "s"), ".head_dim = 64, .features = GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_LEFT_BOUND,")
+    harness.has(emit.table(loaded.records, "s"), ".head_dim_v = 64, .features = GLINT_FEATURE_RIGHT_BOUND | GLINT_FEATURE_LEFT_BOUND,")
     harness.has(explain.variant(loaded, NEW), 'spec:5: windows lists "sliding"')
     harness.is(explain.variant(loaded, "fwd_f32_d64_causal_wsliding"), NEW .. "\n")
     harness.has(axes.sentence(record), "causal, both alignments, a sliding window.")
@@ -157,6 +157,32 @@ harness.case("no other file has a list of its own", function()
     harness.yes(source, file)
     for _, word in ipairs(words) do harness.yes(not source:find(word, 1, true), file .. " spells " .. word) end
   end
+end)
+
+harness.case("V and O are as wide as Q and K, which no name says and every row does; another width is refused", function()
+  local width, names = "fwd_f32_d64_v32_causal__cpu_x86_64_v3_m64n96", table.concat(specs.names(open({})), " ")
+  for _, record in ipairs(open({}).records) do harness.is(record.head_dim_v, record.head_dim) end
+  local same = open({ [4] = "  head_dims = { 64 }, head_dim_vs = { 64 }," })
+  harness.is(table.concat(specs.names(same), " "), table.concat(specs.names(open({ [4] = "  head_dims = { 64 }," })), " "))
+  harness.has(emit.table(same.records, "s"), ".head_dim = 64, .head_dim_v = 64,")
+  harness.is(axes.parse("fwd_f32_d64_causal").head_dim_v, 64)
+  harness.is(axes.parse("fwd_f32_d64_v32_causal").head_dim_v, 32)
+  harness.is(axes.parse("fwd_f32_d64_v64_causal"), nil, "two names of one variant")
+  harness.is(axes.key_name(axes.parse("fwd_f32_d64_v32_causal")), "fwd_f32_d64_v32_causal")
+  harness.is(axes.sentence({ pass = "fwd", dtype = "f32", kv_dtype = "same", head_dim = 64, head_dim_v = 32, mask = "none", softcap = "none",
+    bias = "none" }), "Attention, forward: O and LSE from Q, K, V; f32, head_dim 64, head_dim_v 32, no mask.")
+  local _, why = specs.open(specs.with({ [4] = "  head_dims = { 64, 128 }, head_dim_vs = { 64 }," }))
+  harness.is(why, "spec:4: head_dim_vs[1]: V and O of 64 numbers a row, beside Q and K of 128, are not built yet; leave head_dim_vs out, or "
+    .. "exclude it with a reason")
+  _, why = specs.open(specs.with({ [4] = "  head_dims = { 64 }, head_dim_vs = { 32, 64 },", [8] = '      isas = { "x86_64_v3" }, head_dim_vs = { 32 },' }))
+  harness.has(why, "spec:8: families.cpu.head_dim_vs[1]: V and O of 32 numbers a row, beside Q and K of 64, are not built yet")
+  _, why = specs.open(specs.with({ [8] = '      isas = { "x86_64_v3" }, head_dim_vs = { 64 },' }))
+  harness.has(why, "spec:8: families.cpu.head_dim_vs[1]: 64 is not in the spec's own head_dim_vs")
+  local rest = open({ [4] = "  head_dims = { 64, 128 }, head_dim_vs = { 64, 128 },",
+    [15] = '  exclude = { { head_dim = 128, head_dim_v = 64, reason = "x" }, { head_dim = 64, head_dim_v = 128, reason = "x" } },' })
+  harness.is(table.concat(specs.names(rest), " "), names)
+  _, why = explain.variant(same, width)
+  harness.has(why, "V and O of 32 numbers a row, beside Q and K of 64, are not built yet")
 end)
 
 local variant_h = harness.read(harness.root .. "/lib/variant.h")

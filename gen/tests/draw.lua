@@ -189,7 +189,8 @@ function draw.spec(row)
   local family, target = row.target:match("^(%w+) (.*)$")
   local lists, fields = {}, { ('%s = { "%s" }'):format(family == "cpu" and "isas" or "archs", target) }
   for _, axis in ipairs(axes.list) do
-    lists[#lists + 1] = ("%s = { %s }"):format(axis.plural, axis.of.kind == "integer" and row[axis.name] or ('"%s"'):format(row[axis.name]))
+    local value = row[axis.name] or axes.default(axis, row)
+    lists[#lists + 1] = ("%s = { %s }"):format(axis.plural, axis.of.kind == "integer" and value or ('"%s"'):format(value))
   end
   for _, field in ipairs({ "device_lengths", "device_ragged", "device_pages", "max_logit" }) do
     if row[field] then fields[#fields + 1] = field .. " = true" end

@@ -33,7 +33,7 @@ for name, families in pairs({ sm80 = SM80, sm90a = SM90A, both = SM80 .. SM90A }
 end
 
 local function key(pass, dtype, head_dim)
-  return { pass = pass, dtype = dtype, kv_dtype = "same", head_dim = head_dim, mask = "none", softcap = "none", bias = "none" }
+  return { pass = pass, dtype = dtype, kv_dtype = "same", head_dim = head_dim, head_dim_v = head_dim, mask = "none", softcap = "none", bias = "none" }
 end
 
 harness.case("a line has as few axes as tell what is missing from what is made", function()

@@ -42,10 +42,10 @@ GLINT_INLINE glint_i4 magnitude_of(glint_f4 x)
 }
 
 /* The largest |x| of a row, NaN if an element is infinite or NaN. */
-static float largest_of(const void *row, uint32_t dtype, int64_t head_dim)
+static float largest_of(const void *row, uint32_t dtype, int64_t width)
 {
     glint_i4 most = {0};
-    for (int64_t i = 0; i < head_dim; i += 4) {
+    for (int64_t i = 0; i < width; i += 4) {
         const glint_i4 m = magnitude_of(load_new(row, dtype, i)), more = m > most;
         most = (m & more) | (most & ~more);
     }
@@ -87,19 +87,19 @@ GLINT_INLINE void store_e4m3(void *to, glint_f4 x)
 }
 
 /* One row of one key head in 8 bits, as glint.h has it. `own`: *scale is made, else it is read. */
-static void store_narrow(unsigned char *to, uint32_t to_dtype, const void *from, uint32_t from_dtype, int64_t head_dim, bool own,
+static void store_narrow(unsigned char *to, uint32_t to_dtype, const void *from, uint32_t from_dtype, int64_t width, bool own,
                          float *scale)
 {
     if (own) {
-        const float s = largest_of(from, from_dtype, head_dim) / (to_dtype == GLINT_I8 ? 127.0f : 448.0f);
+        const float s = largest_of(from, from_dtype, width) / (to_dtype == GLINT_I8 ? 127.0f : 448.0f);
         *scale = s < 0x1p-126f ? 0x1p-126f : s;
         if (s != s) {
-            memset(to, 0, (size_t)head_dim);
+            memset(to, 0, (size_t)width);
             return;
         }
     }
     const glint_f4 divisor = {*scale, *scale, *scale, *scale};
-    for (int64_t i = 0; i < head_dim; i += 4) {
+    for (int64_t i = 0; i < width; i += 4) {
         const glint_f4 x = load_new(from, from_dtype, i) / divisor;
         if (to_dtype == GLINT_I8)
             store_i8(to + i, x);
@@ -109,17 +109,17 @@ static void store_narrow(unsigned char *to, uint32_t to_dtype, const void *from,
 }
 
 /* One row of one key head, from the new rows' dtype to the cache's, which is not of 8 bits. */
-static void store_row(void *to, uint32_t to_dtype, const void *from, uint32_t from_dtype, int64_t head_dim)
+static void store_row(void *to, uint32_t to_dtype, const void *from, uint32_t from_dtype, int64_t width)
 {
     if (to_dtype == from_dtype) {
-        memcpy(to, from, (size_t)(head_dim * glint_dtype_bytes(to_dtype)));
+        memcpy(to, from, (size_t)(width * glint_dtype_bytes(to_dtype)));
         return;
     }
     const float *src = from;
     uint16_t *dst = to;
-    for (int64_t i = 0; i < head_dim && to_dtype == GLINT_F16; i += 4)
+    for (int64_t i = 0; i < width && to_dtype == GLINT_F16; i += 4)
         glint_narrow_f16(dst + i, glint_load4(src + i));
-    for (int64_t i = 0; i < head_dim && to_dtype == GLINT_BF16; i += 4)
+    for (int64_t i = 0; i < width && to_dtype == GLINT_BF16; i += 4)
         glint_narrow_bf16(dst + i, glint_load4(src + i));
 }
 
@@ -132,6 +132,7 @@ struct stream {
     float *scale; /* of 8 bits */
     const unsigned char *rows;
     const struct glint_strides *from;
+    int64_t width; /* elements of a row */
 };
 
 /* The rows of a token, of all key heads: new row `row` of `batch`, and where its key goes. */
@@ -148,9 +149,9 @@ static void store_token(const struct job *job, const struct stream *s, int64_t b
         const int64_t of_head = p->page_rows > 0 ? p->page_rows : p->seqlen_k;
         const int64_t scale = own ? (at.page * p->heads_kv + h) * of_head + at.row : p->kv_scales == GLINT_SCALES_HEAD ? h : 0;
         if (p->kv_dtype != 0)
-            store_narrow(to, to_dtype, from, from_dtype, p->head_dim, own, s->scale + scale);
+            store_narrow(to, to_dtype, from, from_dtype, s->width, own, s->scale + scale);
         else
-            store_row(to, to_dtype, from, from_dtype, p->head_dim);
+            store_row(to, to_dtype, from, from_dtype, s->width);
     }
 }
 
@@ -211,8 +212,8 @@ static void body(void *argument, uint32_t index)
     const struct glint_append *a = job->append;
     const struct glint_tensors *t = job->tensors;
     const bool ragged = p->lengths == GLINT_LENGTHS_RAGGED;
-    const struct stream k = {(void *)(uintptr_t)t->k, &p->k, (float *)(uintptr_t)t->k_scale, a->k, &a->k_strides};
-    const struct stream v = {(void *)(uintptr_t)t->v, &p->v, (float *)(uintptr_t)t->v_scale, a->v, &a->v_strides};
+    const struct stream k = {(void *)(uintptr_t)t->k, &p->k, (float *)(uintptr_t)t->k_scale, a->k, &a->k_strides, p->head_dim};
+    const struct stream v = {(void *)(uintptr_t)t->v, &p->v, (float *)(uintptr_t)t->v_scale, a->v, &a->v_strides, p->head_dim_v};
     const int64_t each = job->tokens / job->bodies, more = job->tokens % job->bodies;
     const int64_t begin = each * index + (index < more ? index : more), end = begin + each + (index < more);
     struct glint_cpu_side queries = queries_of(job);
@@ -242,7 +243,7 @@ enum glint_status glint_cpu_append(const struct glint_context *context, const st
     note_fault(&job);
     if (job.tokens == 0)
         return GLINT_OK;
-    const int64_t token_bytes = 2 * p->heads_kv * p->head_dim * glint_dtype_bytes(append->dtype);
+    const int64_t token_bytes = p->heads_kv * (p->head_dim + p->head_dim_v) * glint_dtype_bytes(append->dtype);
     const int64_t worth = 1 + job.tokens / (1 + BYTES_PER_BODY / token_bytes);
     job.bodies = worth < (int64_t)executor->concurrency ? (uint32_t)worth : executor->concurrency;
     executor->parallel_for(executor->user, job.bodies, body, &job);

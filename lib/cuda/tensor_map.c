@@ -45,7 +45,7 @@ static struct geometry geometry_of(const struct glint_gpu_map *map, const struct
 {
     const struct glint_tensor_role *role = &glint_roles[map->tensor];
     const struct glint_strides *s = glint_role_strides(role, p);
-    const int64_t bytes = glint_role_element_bytes(role, p);
+    const int64_t bytes = glint_role_element_bytes(role, p), width = glint_role_width(role, p);
     int64_t extent[3] = {1, 1, 1}; /* batch, heads, rows */
     struct geometry g = {.rank = 0};
     if (!is_empty(role, p))
@@ -53,7 +53,7 @@ static struct geometry geometry_of(const struct glint_gpu_map *map, const struct
     if (map->packed) {
         const int32_t group = glint_step_group(p);
         const int64_t groups = extent[1] > group ? extent[1] / group : 1;
-        add(&g, p->head_dim, 0, bytes, map->columns);
+        add(&g, width, 0, bytes, map->columns);
         add(&g, extent[1] > 1 ? group : 1, s->head, bytes, (uint32_t)group);
         add(&g, extent[2], s->row, bytes, map->rows / (uint32_t)group);
         add(&g, groups, s->head, group * bytes, 1);
@@ -61,10 +61,10 @@ static struct geometry geometry_of(const struct glint_gpu_map *map, const struct
         return g;
     }
     const bool part = map->tensor != GLINT_GPU_Q && p->page_rows > 0 && p->page_rows < map->rows; /* of a tile: a page */
-    add(&g, map->slabs ? map->columns : p->head_dim, 0, bytes, map->columns);
+    add(&g, map->slabs ? map->columns : width, 0, bytes, map->columns);
     add(&g, extent[2], s->row, bytes, part ? (uint32_t)p->page_rows : map->rows);
     if (map->slabs)
-        add(&g, p->head_dim / map->columns, map->columns, bytes, part ? 1 : map->slabs);
+        add(&g, width / map->columns, map->columns, bytes, part ? 1 : map->slabs);
     add(&g, extent[1], s->head, bytes, 1);
     add(&g, extent[0], s->batch, bytes, 1);
     return g;

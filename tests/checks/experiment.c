@@ -140,6 +140,7 @@ static void fill_problem(struct experiment *e)
         .heads_q = s->heads_q,
         .heads_kv = s->heads_kv,
         .head_dim = e->ref.head_dim,
+        .head_dim_v = e->ref.head_dim,
         .seqlen_q = s->seqlen_q,
         .seqlen_k = s->seqlen_k,
         .window_left = s->window_left,

@@ -26,10 +26,10 @@ enum {
     QUERIES = 3,
     KEYS = 20
 };
-#define ROW(name, features)                                                                                                        \
-    {                                                                                                                              \
-        name, GLINT_FORWARD, GLINT_F32, 0, features, DIM, 64, 96, GLINT_ISA_ANY + 1, 0, GLINT_MATH_NATIVE, 0, 0, 0, 0, 0, 0, 0, 4, \
-            TAKES, TAKES, 0, 0, 0                                                                                                  \
+#define ROW(name, features)                                                                                                       \
+    {                                                                                                                             \
+        name, GLINT_FORWARD, GLINT_F32, 0, GLINT_MATH_NATIVE, features, DIM, DIM, 64, 96, GLINT_ISA_ANY + 1, 0, 0, 0, 0, 0, 0, 0, \
+            0, 4, TAKES, TAKES, 0, 0, 0                                                                                           \
     }
 const struct glint_variant glint_variants[] = {
     ROW("alibi", GLINT_FEATURE_ALIBI), ROW("band_softcap", BAND | GLINT_FEATURE_SOFTCAP), ROW("interval", INTERVAL), ROW("none", 0),

@@ -53,7 +53,8 @@ static const struct field {
     F(PROBLEM, WORD, problem.kv_dtype) F(PROBLEM, WORD, problem.kv_scales) F(PROBLEM, LONG, problem.diagonal)
     F(PROBLEM, WORD, problem.intervals) F(PROBLEM, WORD, problem.alibi) F(PROBLEM, WORD, problem.max_logit)
     F(PROBLEM, WORD, problem.bias_dtype) F(PROBLEM, WORD, problem.dbias) F(PROBLEM, WORD, problem.tree)
-    F(PROBLEM, LONG, problem.bias.batch) F(PROBLEM, LONG, problem.bias.head) F(PROBLEM, LONG, problem.bias.query) F(PROBLEM, LONG, problem.bias.key) F(PROBLEM, LONG, problem.reserved[0])
+    F(PROBLEM, LONG, problem.bias.batch) F(PROBLEM, LONG, problem.bias.head) F(PROBLEM, LONG, problem.bias.query) F(PROBLEM, LONG, problem.bias.key)
+    F(PROBLEM, LONG, problem.head_dim_v) F(PROBLEM, LONG, problem.reserved[0])
     F(CALL, WORD, called) F(CALL, WORD, plan.struct_size) F(CALL, WORD, plan.pass) F(CALL, WORD, plan.variant)
     F(CALL, WORD, plan.reserved) F(CALL, LONG, plan.workspace_bytes) F(CALL, LONG, plan.problem.seqlen_k)
     F(CALL, LONG, plan.internal[0]) F(CALL, WORD, tensors.struct_size) F(CALL, WORD, tensors.reserved)
@@ -94,7 +95,7 @@ static void *address(int64_t place)
     return (void *)(uintptr_t)(place << 32);
 }
 
-/* Keys, in their order; set() makes a value of a key. */
+/* Keys, in their order; set() makes a value of a key. head_dim takes head_dim_v along, which has a walk of its own. */
 static size_t ladder(enum kind kind, int64_t keys[MOST])
 {
     size_t n = 0;
@@ -136,6 +137,8 @@ static void set(struct scene *s, const struct field *f, int64_t key)
         memcpy(at, &word, sizeof word);
     else
         memcpy(at, f->kind == PLACE ? (const void *)&place : (const void *)&key, sizeof key);
+    if (at == (void *)&s->problem.head_dim)
+        s->problem.head_dim_v = key;
 }
 
 /* ---- answers ---------------------------------------------------------------------------------------------------- */

@@ -84,7 +84,7 @@ static void guarded_buffers(void)
     struct glint_problem p = some_problem(&info);
     for (size_t bytes = 1; bytes < 600; bytes++) {
         struct guarded g = guarded_make(bytes, 1, true);
-        p.head_dim = bytes % 2 ? 8 * 12345 : info.head_dim;
+        p.head_dim = p.head_dim_v = bytes % 2 ? 8 * 12345 : info.head_dim;
         glint_explain(context, &p, GLINT_FORWARD, (char *)g.at, bytes, NULL);
         EXPECT(memchr(g.at, '\0', bytes) != NULL, "%zu bytes: not terminated", bytes);
         EXPECT(guarded_canaries_hold(&g), "%zu bytes: wrote before the buffer", bytes);
@@ -121,6 +121,8 @@ static void says_what_to_change(void)
     REFUSED(GLINT_BAD_SEQLEN, "seqlen_q", "1073741827");
     p.head_dim = 65;
     REFUSED(GLINT_BAD_HEAD_DIM, "head_dim", "65", "8");
+    p.head_dim_v = info.head_dim - 8;
+    REFUSED(GLINT_BAD_HEAD_DIM, "head_dim_v is", "it must be head_dim");
     p.dtype = 9;
     REFUSED(GLINT_BAD_DTYPE, "dtype", "9");
     p.mask = 0;

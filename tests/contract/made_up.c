@@ -61,12 +61,13 @@ enum {
 };
 #define ROW_OF(math, name, pass, dtype, kv_dtype, features, head_dim, m, n, isa, queries_up_to, takes)                            \
     {                                                                                                                             \
-        name, pass, dtype, kv_dtype, features, head_dim, m, n, isa, 0, math, 0, 0, 0, 0, queries_up_to, 0, 0, 4, takes, takes, 0, \
-            OF_CPU, 0                                                                                                             \
+        name, pass, dtype, kv_dtype, math, features, head_dim, head_dim, m, n, isa, 0, 0, 0, 0, 0, queries_up_to, 0, 0, 4, takes, \
+            takes, 0, OF_CPU, 0                                                                                                   \
     }
-#define GPU_ROW(name, features, head_dim)                                                                                       \
-    {                                                                                                                           \
-        name, GLINT_FORWARD, GLINT_F32, 0, features, head_dim, 64, 64, 0, 80, 0, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, OF_NO_GPU, 0 \
+#define GPU_ROW(name, features, head_dim)                                                                                    \
+    {                                                                                                                        \
+        name, GLINT_FORWARD, GLINT_F32, 0, 0, features, head_dim, head_dim, 64, 64, 0, 80, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, \
+            OF_NO_GPU, 0                                                                                                     \
     }
 #define ROW(...) ROW_OF(GLINT_MATH_NATIVE, __VA_ARGS__)
 const struct glint_variant glint_variants[] = {

@@ -66,10 +66,10 @@ enum { PAGED_takes = GLINT_TAKES_LENGTHS | GLINT_TAKES_PAGES };
 enum { PAGED_MIDDLE = MIDDLE, PAGED_MIDDLE_takes = PAGED_takes, PAGED_MIDDLE_could = PAGED_takes };
 enum { PAGED_HIGHEST = HIGHEST, PAGED_HIGHEST_takes = PAGED_takes, PAGED_HIGHEST_could = PAGED_takes };
 
-#define ROW(how, family, m, n, isa, sm, math, up_to, both_up_to, least, queries, alignment)                                      \
-    {                                                                                                                            \
-        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, 0, 64, m, n, isa, sm, math, 0, up_to, both_up_to, least, queries, \
-            0, 0, alignment, family##_takes, family##_could, 0, family, 0 /* any kernel */                                       \
+#define ROW(how, family, m, n, isa, sm, math, up_to, both_up_to, least, queries, alignment)                                 \
+    {                                                                                                                       \
+        "fwd_f32_d64_none__" how, GLINT_FORWARD, GLINT_F32, 0, math, 0, 64, 64, m, n, isa, sm, 0, up_to, both_up_to, least, \
+            queries, 0, 0, alignment, family##_takes, family##_could, 0, family, 0 /* any kernel */                         \
     }
 const struct glint_variant glint_variants[] = {
     [CPU_BASE] = ROW("cpu_x86_64_m64n96", LOWEST, 64, 96, GLINT_ISA_X86_64, 0, GLINT_MATH_NATIVE, 0, 0, 0, 0, 4),
@@ -87,6 +87,7 @@ const struct glint_variant glint_variants[] = {
               .pass = GLINT_FORWARD,
               .dtype = GLINT_F32,
               .head_dim = 64,
+              .head_dim_v = 64,
               .tile_m = 128,
               .tile_n = 128,
               .sm = 90,

@@ -280,6 +280,8 @@ void oracle_plan(struct faults *f, enum context_state state, const struct glint_
         fault(f, GLINT_BAD_HEAD_DIM, "head_dim");
     if (head_dim_fits && p->head_dim > GLINT_MAX_EXTENT) /* in no spec; but a planner may also say that it is no head dim at all */
         add(f, GLINT_BAD_HEAD_DIM, true, "", "head_dim");
+    if (p->head_dim_v != p->head_dim) /* no row of any spec has another */
+        fault(f, GLINT_BAD_HEAD_DIM, "head_dim_v");
     const size_t before_extents = f->count;
     if (!extent_fits(p->batch, 1))
         fault(f, GLINT_BAD_BATCH, "batch");

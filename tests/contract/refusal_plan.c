@@ -69,6 +69,7 @@ static const struct field fields[] = {
     FIELD(bias.head, KIND_I64),
     FIELD(bias.query, KIND_I64),
     FIELD(bias.key, KIND_I64),
+    FIELD(head_dim_v, KIND_I64),
     FIELD(reserved[0], KIND_U64),
     {"pass", 0, KIND_PASS},
 };

@@ -39,10 +39,10 @@ enum {
     TENSOR = GLINT_FEATURE_BIAS,
     SINKS = GLINT_TAKES_SINKS
 };
-#define ROW(name, pass, dtype, kv_dtype, features, head_dim, m, n, sm, math, takes)                                              \
-    {                                                                                                                            \
-        name, GLINT_##pass, GLINT_##dtype, kv_dtype, features, head_dim, m, n, GLINT_ISA_ANY + 1, sm, math, 0, 0, 0, 0, 0, 0, 0, \
-            4, takes, takes, 0, 0, 0                                                                                             \
+#define ROW(name, pass, dtype, kv_dtype, features, head_dim, m, n, sm, math, takes)                                               \
+    {                                                                                                                             \
+        name, GLINT_##pass, GLINT_##dtype, kv_dtype, math, features, head_dim, head_dim, m, n, GLINT_ISA_ANY + 1, sm, 0, 0, 0, 0, \
+            0, 0, 0, 4, takes, takes, 0, 0, 0                                                                                     \
     }
 static const struct glint_variant kinds[] = {
     ROW("bwd_bf16_d40_band_softcap", BACKWARD, BF16, 0, BAND | CAP, 40, 64, 96, 0, GLINT_MATH_NATIVE, SINKS),

@@ -197,10 +197,10 @@ const struct glint_gpu_kernel glint_gpu_kernels[] = {
     {STEP(step), MAPS_OF(maps_forward), .chunk_steps = 5, .folded = 1},
 };
 
-#define ROW_OF(family, sm, name, pass, dtype, features, head_dim, m, n, queries_up_to, kernel, takes, could)                  \
-    {                                                                                                                         \
-        name, pass, dtype, 0, features, head_dim, m, n, 0, sm, GLINT_MATH_NATIVE, 0, 0, 0, 0, queries_up_to, 0, 0, 16, takes, \
-            could, 0, family, FAKE_KERNEL_##kernel                                                                            \
+#define ROW_OF(family, sm, name, pass, dtype, features, head_dim, m, n, queries_up_to, kernel, takes, could)                     \
+    {                                                                                                                            \
+        name, pass, dtype, 0, GLINT_MATH_NATIVE, features, head_dim, head_dim, m, n, 0, sm, 0, 0, 0, 0, queries_up_to, 0, 0, 16, \
+            takes, could, 0, family, FAKE_KERNEL_##kernel                                                                        \
     }
 #define ROW(name, pass, dtype, features, head_dim, m, n, kernel, takes, could) \
     ROW_OF(SM80, 80, name, pass, dtype, features, head_dim, m, n, 0, kernel, takes, could)
@@ -246,6 +246,7 @@ const struct glint_variant glint_variants[FAKE_ROWS + 1] = {
                      .pass = GLINT_FORWARD,
                      .dtype = GLINT_F32,
                      .head_dim = 1016,
+                     .head_dim_v = 1016,
                      .tile_m = 64,
                      .tile_n = 96,
                      .isa = GLINT_ISA_X86_64,

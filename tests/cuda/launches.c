@@ -195,10 +195,10 @@ enum {
     PAGES = GLINT_TAKES_PAGES | GLINT_TAKES_RAGGED_PAGES
 };
 #define ROW(...) ROW_OF(0, __VA_ARGS__)
-#define ROW_OF(kv_dtype, name, pass, dtype, features, head_dim, m, n, queries_up_to, takes, family, kernel)          \
-    {                                                                                                                \
-        name, GLINT_##pass, GLINT_##dtype, kv_dtype, features, head_dim, m, n, 0, 80, GLINT_MATH_NATIVE, 0, 0, 0, 0, \
-            queries_up_to, 0, 0, 16, takes, takes, 0, family, kernel                                                 \
+#define ROW_OF(kv_dtype, name, pass, dtype, features, head_dim, m, n, queries_up_to, takes, family, kernel)                    \
+    {                                                                                                                          \
+        name, GLINT_##pass, GLINT_##dtype, kv_dtype, GLINT_MATH_NATIVE, features, head_dim, head_dim, m, n, 0, 80, 0, 0, 0, 0, \
+            queries_up_to, 0, 0, 16, takes, takes, 0, family, kernel                                                           \
     }
 const struct glint_variant glint_variants[] = {
     ROW("bwd_bf16_d128_causal__sm90a_fused_m64n128", BACKWARD, BF16, CAUSAL, 128, 64, 128, 0, LENGTHS | RAGGED, SM90A, PERSISTS),

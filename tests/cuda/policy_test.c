@@ -482,6 +482,7 @@ START_TEST(step_layouts)
         struct glint_problem p = {.batch = 1 + draw[2] % (i % 7 == 0 ? 1 << 24 : 40),
                                   .heads_kv = 1 + draw[3] % 4,
                                   .head_dim = 64 << draw[3] / 4 % 2,
+                                  .head_dim_v = 64 << draw[3] / 4 % 2,
                                   .seqlen_q = draw[4] % (1 << i % 11),
                                   .seqlen_k = draw[5] % (1 << i % 16),
                                   .lengths = (uint32_t)(draw[6] % 3),

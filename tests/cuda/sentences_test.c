@@ -154,6 +154,7 @@ static void backward(struct scene *s)
     C(HEADS, PROBLEM, s->problem.heads_kv = GLINT_MAX_EXTENT + 1) \
     C(HEAD_GROUP, PROBLEM, s->problem.heads_kv = 3) \
     C(HEAD_DIM, MERGE, s->merge.head_dim = 12) \
+    C(HEAD_DIM_V, PROBLEM, s->problem.head_dim_v = s->problem.head_dim - 8) \
     C(SEQLEN, PROBLEM, s->problem.seqlen_k = -1) \
     C(ROWS, PROBLEM, ragged(s), s->problem.rows_k = -4) \
     C(ROWS_WITHOUT_RAGGED, PROBLEM, s->problem.rows_q = 5) \

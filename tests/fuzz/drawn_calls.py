@@ -33,7 +33,7 @@ class Problem(Struct):
         ("window_left", i64), ("window_right", i64), ("rows_q", i64), ("rows_k", i64), ("lengths", u32), ("order", u32), ("softcap", f32),
         ("sinks", u32), ("page_rows", i64), ("pages", i64), ("pages_per_sequence", i64), ("kv_dtype", u32), ("kv_scales", u32),
         ("diagonal", i64), ("intervals", u32), ("alibi", u32), ("max_logit", u32), ("bias_dtype", u32), ("dbias", u32), ("tree", u32),
-        ("bias", i64 * 4), ("reserved", u64 * 1)]
+        ("bias", i64 * 4), ("head_dim_v", i64), ("reserved", u64 * 1)]
 
 
 class Plan(C.Structure):
@@ -57,7 +57,7 @@ class Options(Struct):
 
 
 class Info(Struct):
-    _fields_ = [(n, u32) for n in "struct_size pass_ dtype features head_dim isa sm tile_m tile_n alignment_bytes math queries_up_to kv_dtype".split()] + [("name", cstr), ("family", cstr)]
+    _fields_ = [(n, u32) for n in "struct_size pass_ dtype features head_dim head_dim_v isa sm tile_m tile_n alignment_bytes math queries_up_to kv_dtype".split()] + [("name", cstr), ("family", cstr)]
 
 
 class Part(C.Structure):
@@ -275,7 +275,7 @@ def draw(r, rows, dims_of, cfg):
     p = c.p = Problem()
     info = rows[r.integers(len(rows))]
     c.info = info
-    p.dtype, p.head_dim, p.kv_dtype = info.dtype, info.head_dim, info.kv_dtype
+    p.dtype, p.head_dim, p.head_dim_v, p.kv_dtype = info.dtype, info.head_dim, info.head_dim_v, info.kv_dtype
     c.pass_ = info.pass_
     c.fwd = fwd = c.pass_ == 1
     feat = info.features

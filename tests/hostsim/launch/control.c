@@ -39,10 +39,10 @@ enum { EARLY = 0, LANES = 1, RIGHT = 2 }; /* kernels and rows */
 const struct glint_gpu_kernel glint_gpu_kernels[] = {
     [EARLY] = KERNEL("glint_control_early"), [LANES] = KERNEL("glint_control_lanes"), [RIGHT] = KERNEL("glint_control")};
 
-#define ROW(name, tile_n, kernel)                                                                                                \
-    {                                                                                                                            \
-        name, GLINT_FORWARD, GLINT_BF16, 0, 0, HEAD_DIM, 64, tile_n, 0, 90, GLINT_MATH_NATIVE, 0, 0, 0, 0, 0, 0, 0, 16, 0, 0, 0, \
-            0, kernel                                                                                                            \
+#define ROW(name, tile_n, kernel)                                                                                                 \
+    {                                                                                                                             \
+        name, GLINT_FORWARD, GLINT_BF16, 0, GLINT_MATH_NATIVE, 0, HEAD_DIM, HEAD_DIM, 64, tile_n, 0, 90, 0, 0, 0, 0, 0, 0, 0, 16, \
+            0, 0, 0, 0, kernel                                                                                                    \
     }
 const struct glint_variant glint_variants[] = {
     [EARLY] = ROW("fwd_bf16_d128_none__sm90a_m64n128", 128, EARLY),

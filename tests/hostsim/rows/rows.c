@@ -508,7 +508,7 @@ static void append_make(struct appending *x, enum glint_dtype dtype, uint32_t kv
     x->plan = plan_of(dtype, batch, seqlen_q, 40, heads * (1 + rand_below(&r, 2)), heads);
     struct glint_problem *const p = &x->plan.problem;
     const enum glint_dtype from = rand_below(&r, 2) ? dtype : GLINT_F32;
-    p->head_dim = kv_dtype != 0 ? narrow_dims[rand_below(&r, 5)] : p->head_dim;
+    p->head_dim = p->head_dim_v = kv_dtype != 0 ? narrow_dims[rand_below(&r, 5)] : p->head_dim;
     p->kv_dtype = kv_dtype;
     p->kv_scales = kv_scales;
     p->lengths = ragged ? GLINT_LENGTHS_RAGGED : p->lengths;

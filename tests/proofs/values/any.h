@@ -43,7 +43,7 @@ static void accepted_problem(struct glint_problem *p)
     p->mask = word(GLINT_MASK_NONE, GLINT_MASK_BAND_BOTTOM_RIGHT);
     p->softmax_scale = any_float(), p->softcap = any_float();
     p->batch = from(1, GLINT_MAX_EXTENT), p->heads_q = from(1, GLINT_MAX_EXTENT), p->heads_kv = from(1, GLINT_MAX_EXTENT);
-    p->head_dim = from(8, GLINT_MAX_EXTENT);
+    p->head_dim = p->head_dim_v = from(8, GLINT_MAX_EXTENT);
     p->seqlen_q = from(0, GLINT_MAX_EXTENT), p->seqlen_k = from(0, GLINT_MAX_EXTENT);
     p->q = natural_strides(), p->k = natural_strides(), p->v = natural_strides(), p->o = natural_strides();
     p->dout = natural_strides(), p->dq = natural_strides(), p->dk = natural_strides(), p->dv = natural_strides();

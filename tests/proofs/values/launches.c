@@ -49,7 +49,7 @@ int main(void)
     struct glint_family_plan family = {0};
     struct glint_tensors tensors = {0};
     accepted_problem(&plan.problem);
-    plan.problem.head_dim = row->head_dim;
+    plan.problem.head_dim = plan.problem.head_dim_v = row->head_dim;
     if (!glint_cuda_plan(row, &plan.problem, context.executor.concurrency, &family))
         return 0;
     plan.struct_size = sizeof plan;
