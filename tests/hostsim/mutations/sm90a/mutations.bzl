@@ -525,9 +525,9 @@ _BACKWARD_WINDOW = [
     _fault("bwd_window", "special_dout_after_the_window", "NaN of dO to the keys that their query sees", "sees(mask, query, key + 8 * side)", "key + 8 * side <= query + mask.right", _ANSWER, ["special/window_bottom_right_nan_in_dO"]),
     _fault("bwd_window", "special_keys_before_the_window", "NaN of K to the queries that see it", "sees(own_mask, query + 8 * side, work.key0 + (int32_t)i)", "(work.key0 + (int32_t)i <= query + 8 * side + own_mask.right)", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
     _fault("split_window", "dq_begins_for_the_last_query", "the first block of keys", "min(band.seqlen_k, first_key(band, first_query)) / TILE_N", "min(band.seqlen_k, first_key(band, last_query)) / TILE_N", _ANSWER, _SLIDING),
-    _fault("split_window", "dq_takes_a_block_for_whole", "a block at the left side that some query does not see whole", "hides_some(mask(), block, work.whole_from, work.hidden_from)", "hides_some(mask, block, work.first, work.hidden_from)", _ANSWER, ["accuracy/window_whole_blocks_between"]),
+    _fault("split_window", "dq_takes_a_block_for_whole", "a block at the left side that some query does not see whole", "hides_some(mask(), block, work.whole_from, work.hidden_from)", "hides_some(mask(), block, work.first, work.hidden_from)", _ANSWER, ["accuracy/window_whole_blocks_between"]),
     _fault("split_window", "dq_hides_the_first_key", "the first key of a window", "(Band::LEFT && nt * 8 < begin)", "(Band::LEFT && nt * 8 <= begin)", _ANSWER, _SLIDING),
-    _fault("split_window", "dq_special_keys_before_the_window", "NaN of K to the queries that see it", "sees(mask(), query + 8 * half, block * DQ_N + (int32_t)row)", "(block * DQ_N + (int32_t)row <= query + 8 * half + mask.right)", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
+    _fault("split_window", "dq_special_keys_before_the_window", "NaN of K to the queries that see it", "sees(mask(), query + 8 * half, block * DQ_N + (int32_t)row)", "(block * DQ_N + (int32_t)row <= query + 8 * half + mask().right)", _ANSWER, ["special/window_bottom_right_nan_in_K"]),
 ]
 
 # ---- forward: no mask ------------------------------------------------------------------------------------------------
