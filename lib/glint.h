@@ -423,8 +423,8 @@ enum glint_status glint_plan(const struct glint_context *context, const struct g
  *
  * Of 8-bit K and V a row is D or Dv bytes, and 4 more for a scale of its own. Bytes count each needed element of a
  * tensor once, as if caches held all that is read again; traffic of the workspace, lengths, page tables, slopes and
- * sinks are not counted, nor are dLSE, a bias and dBias. A number that does not fit is UINT64_MAX. Of ragged sequences it is
- * what `batch` sequences of the bounds would take, which is more than the rows can hold where rows_q or rows_k is
+ * sinks are not counted, nor are dLSE, a bias and dBias. A number that does not fit is UINT64_MAX. Of ragged sequences
+ * it is what `batch` sequences of the bounds would take, which is more than the rows can hold where rows_q or rows_k is
  * less than that. */
 struct glint_cost {
     uint32_t struct_size;

@@ -37,7 +37,7 @@ struct glint_variant {
     uint32_t alignment_bytes; /* addresses and strides are multiples of this */
     uint8_t takes;            /* set of lib/takes.h: lengths on the device, ragged sequences, pages, sinks */
     uint8_t could;            /* what the row would take besides, if the spec set its family's fields */
-    uint8_t untimed;          /* for problems that need any of these no machine has timed the row yet; see lib/takes.h */
+    uint8_t untimed;          /* set of lib/takes.h for which no machine has timed the row yet */
     uint16_t family;          /* index of glint_families */
     uint32_t kernel;          /* index of what the row's backend has for each: glint_cpu_run_task, glint_gpu_kernels */
 };

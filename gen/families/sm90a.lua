@@ -59,9 +59,9 @@ local sm90a = {
     turns = schema.flag(),                              -- persistent: warpgroups issue their products in turn
     dynamic = schema.flag(),                            -- persistent: a block takes the next tile that nobody has, and not every so many-th
     blocks_per_sm = schema.integer(1, 8),                  -- short: that the registers must leave room for
-    device_lengths = schema.flag(),                         -- forward, and backward but for split tiles up to 128: one more of each kernel,
-                                                            -- for GLINT_LENGTHS_DEVICE; the family's own unless it is said
-    device_ragged = schema.flag(),                          -- the same for GLINT_LENGTHS_RAGGED; of fused tiles the kernel of keys takes both
+    device_lengths = schema.flag(),                         -- forward, and backward but for split tiles up to 128: a second kernel,
+                                                            -- for GLINT_LENGTHS_DEVICE; unsaid, the family's
+    device_ragged = schema.flag(),                          -- likewise for GLINT_LENGTHS_RAGGED; a fused kernel of keys takes both
     part_heads = schema.integer(1, 1 << 30),               -- backward, fused: query heads of a block at every length, where a key head has more; else
                                                             -- the rule of lib/cuda/policy.c
     strategy = schema.choice(backward.strategies),          -- backward: dQ summed by key blocks in turn, or in a kernel of its own

@@ -14,8 +14,8 @@ local DQ_M, DQ_N = 128, 64 -- split: queries of a block of the kernel for dQ, ke
 -- first kernel's blocks what those have who make the units, a group of sequences of lib/device/warpgroup_units.h. The
 -- others have less: their tile, and what they look for it in.
 local UNITS_BYTES, INTERVAL_UNITS_BYTES, GROUP_BYTES = 32 + 2 * 64, 32 + 2 * 96, 32 * 48
--- Where a split kernel reads lengths: behind the rest, which it reads 16 bytes at a time, a block's tile, and where it is
--- looked for, TILE_KEPT_BYTES of lib/device/warpgroup_sequences.h.
+-- Where a split kernel reads lengths: behind the rest, which it reads 16 bytes at a time, a block's tile, and where it
+-- is looked for, TILE_KEPT_BYTES of lib/device/warpgroup_sequences.h.
 local TILE_BYTES = 48 + 256
 local LINE_BYTES = 16 -- of a step with ALiBi: slope_line of lib/device/warpgroup_backward_bias.h
 local SINKS_BYTES = 32 -- of the kernel for the gradient of the sinks: a sum of each warp

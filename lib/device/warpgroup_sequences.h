@@ -2,10 +2,10 @@
  * knows what it works on, and what its sequence's end changes.
  *
  * Key blocks begin at the first key of a sequence, and those that there are have numbers, whatever the bounds. What
- * each works on is in a table: lib/device/warpgroup_units.h. Blocks of the split kernels find their tile by their number
- * instead, as sequences.h has it. Tensor maps have the rows of all sequences, or of the
- * bounds. So rows beyond a sequence's end arrive with its last tiles: those of K, Q and dO become zeros before they
- * meet a dS or P of zero. And a tile that its sequence does not fill leaves by ordinary stores of its own rows. */
+ * each works on is in a table: lib/device/warpgroup_units.h. Blocks of the split kernels find their tile by their
+ * number instead, as sequences.h has it. Tensor maps have the rows of all sequences, or of the bounds. So rows beyond
+ * a sequence's end arrive with its last tiles: those of K, Q and dO become zeros before they meet a dS or P of zero.
+ * And a tile that its sequence does not fill leaves by ordinary stores of its own rows. */
 #ifndef GLINT_DEVICE_WARPGROUP_SEQUENCES_H
 #define GLINT_DEVICE_WARPGROUP_SEQUENCES_H
 
