@@ -108,6 +108,7 @@ const struct glint_variant glint_variants[] = {
                  .pass = GLINT_FORWARD,
                  .dtype = GLINT_F32,
                  .head_dim = 64,
+                 .head_dim_v = 64,
                  .tile_m = 128,
                  .tile_n = 96,
                  .sm = 90,
