@@ -60,7 +60,7 @@ GLINT_DEVICE uint32_t lane_offset_put(uint32_t lane, const uint32_t page_chunks)
 
 template <class S, int ROWS, int COLUMNS> GLINT_DEVICE void put_scores(const float (&s)[ROWS][COLUMNS][4], uint32_t lane_address)
 {
-    unroll<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
+    unrolled<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
         st_shared_pair<typename S::element>(tile_move<S>(lane_address, kt * 16 + 8 * side, mt * S::element::FRAGMENT_CHUNKS),
                                             s[kt][mt][2 * side], s[kt][mt][2 * side + 1]);
     });
@@ -72,7 +72,7 @@ template <class S, int ROWS, int COLUMNS> GLINT_DEVICE void times_scores(float (
     typedef typename S::element element;
 
     if constexpr (element::BYTES == 4) {
-        unroll<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
+        unrolled<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
             float p[2];
 
             ld_shared_f32x2(p, tile_move<S>(lane_address, kt * 16 + 8 * side, mt * element::FRAGMENT_CHUNKS));
@@ -82,9 +82,9 @@ template <class S, int ROWS, int COLUMNS> GLINT_DEVICE void times_scores(float (
     } else {
         uint32_t p[COLUMNS][ROWS][2];
 
-        unroll<COLUMNS, ROWS, 2>(
+        unrolled<COLUMNS, ROWS, 2>(
             [&](int mt, int kt, int side) { p[mt][kt][side] = ld_shared_u32(tile_move<S>(lane_address, kt * 16 + 8 * side, mt)); });
-        unroll<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
+        unrolled<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
             s[kt][mt][2 * side] *= element::low(p[mt][kt][side]);
             s[kt][mt][2 * side + 1] *= element::high(p[mt][kt][side]);
         });
@@ -132,7 +132,7 @@ template <int ROWS, int COLUMNS, class Bias>
 GLINT_DEVICE void make_weights(float (&s)[ROWS][COLUMNS][4], const float (&lse)[COLUMNS][2], const struct glint_gpu_shape &shape,
                                const Bias &bias)
 {
-    unroll<COLUMNS, ROWS, 4>([&](int mt, int kt, int e) {
+    unrolled<COLUMNS, ROWS, 4>([&](int mt, int kt, int e) {
         s[kt][mt][e] = ex2(exponent_of(s[kt][mt][e], shape, lse[mt][e & 1], bias, mt * 8 + (e & 1), kt * 16 + (e >> 1) * 8));
     });
 }
@@ -145,7 +145,7 @@ GLINT_DEVICE void make_capped_weights(float (&s)[ROWS][COLUMNS][4], const float 
                                       const struct glint_gpu_shape &shape, const struct capped_score &cap, const Bias &bias,
                                       uint32_t lane_address)
 {
-    unroll<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
+    unrolled<COLUMNS, ROWS, 2>([&](int mt, int kt, int side) {
         float sloped[2];
 
 #pragma unroll
@@ -164,7 +164,7 @@ GLINT_DEVICE void make_capped_weights(float (&s)[ROWS][COLUMNS][4], const float 
 /* dP^T - delta, in place. */
 template <int ROWS, int COLUMNS> GLINT_DEVICE void subtract_delta(float (&dp)[ROWS][COLUMNS][4], const float (&delta)[COLUMNS][2])
 {
-    unroll<COLUMNS, ROWS, 4>([&](int mt, int kt, int e) { dp[kt][mt][e] -= delta[mt][e & 1]; });
+    unrolled<COLUMNS, ROWS, 4>([&](int mt, int kt, int e) { dp[kt][mt][e] -= delta[mt][e & 1]; });
 }
 
 /* ---- P and dS, of queries by keys -------------------------------------------------------------------------------- */
@@ -191,7 +191,7 @@ GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float
                                        const float (&lse)[ROWS][2], const float (&delta)[ROWS][2],
                                        const struct glint_gpu_shape &shape, const struct plain_score &, const Bias &bias)
 {
-    unroll<ROWS, COLUMNS, 4>([&](int rt, int nt, int e) {
+    unrolled<ROWS, COLUMNS, 4>([&](int rt, int nt, int e) {
         s[rt][nt][e] = ex2(exponent_of(s[rt][nt][e], shape, lse[rt][e >> 1], bias, rt * 16 + (e >> 1) * 8, nt * 8 + (e & 1))) *
                        (dp[rt][nt][e] - delta[rt][e >> 1]);
     });
@@ -203,7 +203,7 @@ GLINT_DEVICE void make_scores_gradient(float (&s)[ROWS][COLUMNS][4], const float
                                        const float (&lse)[ROWS][2], const float (&delta)[ROWS][2],
                                        const struct glint_gpu_shape &shape, const struct capped_score &cap, const Bias &bias)
 {
-    unroll<ROWS, COLUMNS, 4>([&](int rt, int nt, int e) {
+    unrolled<ROWS, COLUMNS, 4>([&](int rt, int nt, int e) {
         const float slope = cap_slope(s[rt][nt][e], cap);
 
         s[rt][nt][e] =

@@ -5,7 +5,7 @@
 #ifndef GLINT_DEVICE_MASK_H
 #define GLINT_DEVICE_MASK_H
 
-#include "lib/device/device.h"
+#include "lib/device/unrolled.h"
 
 /* LEFT: there is a first key; RIGHT: there is a last one, as under a causal mask. */
 template <bool LEFT_, bool RIGHT_> struct band {
@@ -171,7 +171,7 @@ GLINT_DEVICE void hide_queries(float (&s)[ROWS][COLUMNS][4], const Band &band, i
 {
     const uint32_t lane = thread_index_anew() % 32;
 
-    unroll<ROWS, 2>([&](int kt, int side) {
+    unrolled<ROWS, 2>([&](int kt, int side) {
         const int32_t key = first_key + kt * 16 + side * 8 + (int32_t)(lane >> 2);
         const int32_t column = 2 * (int32_t)(lane & 3), end = band.seqlen_q - first_query - column;
         const int32_t first = key >= band.seqlen_k ? TILE_M : Band::RIGHT ? key - band.right - first_query - column : -TILE_M;

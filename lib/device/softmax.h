@@ -5,6 +5,7 @@
 #define GLINT_DEVICE_SOFTMAX_H
 
 #include "lib/device/steps.h"
+#include "lib/device/unrolled.h"
 
 /* ---- warps that have the same queries ---------------------------------------------------------------------------- */
 
@@ -36,13 +37,13 @@ GLINT_DEVICE void join_rows(float (&joint)[ROWS][2], const float (&mine)[ROWS][2
 {
     const uint32_t at = warp.room + (lane_index() >> 2) * 4;
 
-    unroll<ROWS, 2>([&](int rt, int side) {
+    unrolled<ROWS, 2>([&](int rt, int side) {
         joint[rt][side] = of_quad(mine[rt][side]);
         if ((lane_index() & 3) == 0)
             st_shared_f32(at + (warp.part * (16 * ROWS) + rt * 16 + side * 8) * 4, joint[rt][side]);
     });
     named_sync(1 + warp.group, 64);
-    unroll<ROWS, 2>([&](int rt, int side) {
+    unrolled<ROWS, 2>([&](int rt, int side) {
         joint[rt][side] = of_two(joint[rt][side], ld_shared_f32(at + ((warp.part ^ 1) * (16 * ROWS) + rt * 16 + side * 8) * 4));
     });
     named_sync(1 + warp.group, 64);
@@ -103,7 +104,7 @@ template <int ROWS> GLINT_DEVICE void begin_softmax(struct softmax_state<ROWS> &
 /* The greatest score of each query that this lane holds. */
 template <int ROWS, int COLUMNS> GLINT_DEVICE void find_maxima(float (&maxima)[ROWS][2], const float (&s)[ROWS][COLUMNS][4])
 {
-    unroll<ROWS, 2>([&](int rt, int side) {
+    unrolled<ROWS, 2>([&](int rt, int side) {
         float m = fmaxf(s[rt][0][2 * side], s[rt][0][2 * side + 1]);
 #pragma unroll
         for (int nt = 1; nt < COLUMNS; ++nt)
@@ -126,14 +127,14 @@ GLINT_DEVICE void follow_maxima(float (&s)[ROWS][KEYS][4], float (&o)[ROWS][COLU
     bool wanted = false;
 
     find_maxima(maxima, s);
-    unroll<ROWS, 2>([&](int rt, int side) {
+    unrolled<ROWS, 2>([&](int rt, int side) {
         shift[rt][side] = -rows.max[rt][side] * scale;
         wanted |= !(fmaf(maxima[rt][side], scale, shift[rt][side]) <= 4.0f) || !(fabsf(shift[rt][side]) < 1e7f);
     });
     if (!any_of(warp, wanted))
         return;
     join_maxima(maxima, warp);
-    unroll<ROWS, 2>([&](int rt, int side) {
+    unrolled<ROWS, 2>([&](int rt, int side) {
         const float before = rows.max[rt][side], maximum = joint_maximum(maxima[rt][side], warp);
         const bool grown = !(fmaf(maximum, scale, shift[rt][side]) <= 4.0f);
         const float now = grown ? fmaxf(before, maximum) : before;
@@ -215,7 +216,7 @@ template <int ROWS, int COLUMNS> GLINT_DEVICE void follow_largest(float &largest
     float maxima[ROWS][2];
 
     find_maxima(maxima, s);
-    unroll<ROWS, 2>(
+    unrolled<ROWS, 2>(
         [&](int rt, int side) { largest = own + rt * 16 + side * 8 < rows ? fmaxf(largest, maxima[rt][side]) : largest; });
 }
 
@@ -234,7 +235,7 @@ template <int ROWS, int KEYS>
 GLINT_DEVICE void make_weights(float (&s)[ROWS][KEYS][4], struct softmax_state<ROWS> &rows, const float (&shift)[ROWS][2],
                                float scale)
 {
-    unroll<ROWS, 2, KEYS>([&](int rt, int side, int nt) {
+    unrolled<ROWS, 2, KEYS>([&](int rt, int side, int nt) {
         s[rt][nt][2 * side] = ex2(fmaf(s[rt][nt][2 * side], scale, shift[rt][side]));
         s[rt][nt][2 * side + 1] = ex2(fmaf(s[rt][nt][2 * side + 1], scale, shift[rt][side]));
         rows.sum[rt][side] += s[rt][nt][2 * side] + s[rt][nt][2 * side + 1];

@@ -89,7 +89,7 @@ GLINT_DEVICE void spread_special(float (&d)[ROWS][COLUMNS][4], uint32_t tile, co
                 v[0] = element::low(special);
                 v[1] = element::high(special);
             }
-            unroll<ROWS, 2>([&](int rt, int side) {
+            unrolled<ROWS, 2>([&](int rt, int side) {
                 if (sees(rt * 16 + side * 8 + (int32_t)(lane >> 2), (int32_t)row)) {
                     d[rt][ct][2 * side] += v[0] * factor;
                     d[rt][ct][2 * side + 1] += v[1] * factor;

@@ -5,6 +5,7 @@
 
 #include "lib/device/element.h"
 #include "lib/device/steps.h"
+#include "lib/device/unrolled.h"
 
 /* ROWS rows of COLUMNS elements. In memory a row has DIM of them, a multiple of 16: the rest are zeros. Rows are split
  * by columns into pages of PAGE_CHUNKS (8, 4 or 2) chunks of 16 bytes, each page ROWS x PAGE_CHUNKS chunks, row after
@@ -214,7 +215,7 @@ GLINT_DEVICE float factor_of(const float *factor, const int side)
 template <class Tile, int COLUMNS, class factor_t>
 GLINT_DEVICE void stage_rows(uint32_t tile_lane, const float (&d)[COLUMNS][4], const factor_t factor, const uint32_t first_row)
 {
-    unroll<COLUMNS, 2>([&](int ct, int side) {
+    unrolled<COLUMNS, 2>([&](int ct, int side) {
         st_shared_pair<typename Tile::element>(
             tile_move<Tile>(tile_lane, first_row + side * 8, ct * Tile::element::FRAGMENT_CHUNKS),
             d[ct][2 * side] * factor_of(factor, side), d[ct][2 * side + 1] * factor_of(factor, side));

@@ -36,7 +36,7 @@ GLINT_DEVICE void add_values(float (&o)[ROWS][COLUMNS][4], const float (&p)[ROWS
 #pragma unroll
     for (int kk = 0; kk < STEPS; ++kk) {
         to_operand<element>(a[kk], p, kk);
-        unroll<ROWS, 4>(
+        unrolled<ROWS, 4>(
             [&](int rt, int i) { st_shared_u32(tile_move<P>(own, rt * 16 + (i & 1) * 8, 2 * kk + (i >> 1)), a[kk][rt][i]); });
     }
 #pragma unroll

@@ -30,9 +30,9 @@ const char *fault_name(enum fault which)
 
 /* ---- the table ---- */
 
-#define ROW(pass, dtype, causal, math, name)                                                                                \
-    {                                                                                                                       \
-        sizeof(struct glint_variant_info), pass, dtype, causal, DIM, 0, 0, TILE_M, TILE_N, 16, math, 0, 0, name, "stand_in" \
+#define ROW(pass, dtype, causal, math, name)                                                                                     \
+    {                                                                                                                            \
+        sizeof(struct glint_variant_info), pass, dtype, causal, DIM, DIM, 0, 0, TILE_M, TILE_N, 16, math, 0, 0, name, "stand_in" \
     }
 #define NATIVE(pass, dtype, name)                                         \
     ROW(pass, dtype, 1, GLINT_MATH_NATIVE, name "_d16_causal__stand_in"), \

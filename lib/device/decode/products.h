@@ -158,7 +158,7 @@ GLINT_DEVICE void make_scores(typename S::scores_t &s, const typename S::queries
         sums[i / (S::KEY_TILES * S::ROW_TILES * 4)][i / (S::ROW_TILES * 4) % S::KEY_TILES][i / 4 % S::ROW_TILES][i % 4] = 0.0f;
     multiply_keys<S>(sums, q_kept, q_tile, k_lane, signs, codes);
     begin_copies();
-    unroll<S::KEY_TILES, 2>([&](int kt, int half) {
+    unrolled<S::KEY_TILES, 2>([&](int kt, int half) {
         float of_key = 1.0f;
 
         if constexpr (S::WIDENED)
@@ -175,7 +175,7 @@ GLINT_DEVICE void make_scores(typename S::scores_t &s, const typename S::queries
             }
     });
     change_few_scores(sums[0], score);
-    unroll<S::KEY_TILES, S::ROW_TILES, 4>([&](int kt, int rt, int i) {
+    unrolled<S::KEY_TILES, S::ROW_TILES, 4>([&](int kt, int rt, int i) {
         const auto added = tile_of_row(biases, rt, i & 1, step, at.warp);
 
         s[kt][rt][i] = fmaf(sums[0][kt][rt][i], scale, bias_of(added, 0, kt * 16 + (i >> 1) * 8));
@@ -190,7 +190,7 @@ template <class S> GLINT_DEVICE void hide_new_keys(typename S::scores_t &s, int3
 {
     if (first_key + S::WARP_KEYS <= sight.first_slot) /* of none of the warp's keys */
         return;
-    unroll<S::ROW_TILES, 2>([&](int rt, int odd) {
+    unrolled<S::ROW_TILES, 2>([&](int rt, int odd) {
 #pragma unroll
         for (int group = 0; group < S::KEY_TILES; group += 2) {
             const uint32_t bits = bits_from(sight.tree, sight.query[rt][odd], first_key + group * 16 - sight.first_slot);
@@ -209,7 +209,7 @@ template <class S> GLINT_DEVICE void hide_new_keys(typename S::scores_t &s, int3
 /* Hides the keys that rows do not see; first_key is the first of this lane. */
 template <class S> GLINT_DEVICE void hide_scores(typename S::scores_t &s, int32_t first_key, const struct sight<S> &sight)
 {
-    unroll<S::KEY_TILES, S::ROW_TILES, 4>([&](int kt, int rt, int i) {
+    unrolled<S::KEY_TILES, S::ROW_TILES, 4>([&](int kt, int rt, int i) {
         s[kt][rt][i] = reaches(sight, rt, i & 1, first_key + kt * 16 + (i >> 1) * 8, 1) ? s[kt][rt][i] : -GLINT_INFINITY;
     });
     if constexpr (S::mask::TREE)
@@ -219,7 +219,7 @@ template <class S> GLINT_DEVICE void hide_scores(typename S::scores_t &s, int32_
 /* The greatest score of each row, of this lane's keys. */
 template <class S> GLINT_DEVICE void find_maxima(typename S::rows_t &maximum, const typename S::scores_t &s)
 {
-    unroll<S::ROW_TILES, 2>([&](int rt, int odd) {
+    unrolled<S::ROW_TILES, 2>([&](int rt, int odd) {
         maximum[rt][odd] = fmaxf(s[0][rt][odd], s[0][rt][2 + odd]);
 #pragma unroll
         for (int kt = 1; kt < S::KEY_TILES; ++kt)
@@ -241,7 +241,7 @@ template <class S> GLINT_DEVICE void give_rows(uint32_t numbers, const typename 
 /* From the lanes of a warp that have parts of a row. */
 template <class S, class of_two_t> GLINT_DEVICE void join_lanes(typename S::rows_t &rows, of_two_t of_two)
 {
-    unroll<S::ROW_TILES, 2>([&](int rt, int odd) {
+    unrolled<S::ROW_TILES, 2>([&](int rt, int odd) {
         rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 4));
         rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 8));
         rows[rt][odd] = of_two(rows[rt][odd], shfl_xor(rows[rt][odd], 16));
@@ -281,7 +281,7 @@ GLINT_DEVICE void make_weights(typename S::rows_t &sums, const typename S::score
                                 maximum[rt][1] == -GLINT_INFINITY ? 0.0f : maximum[rt][1]};
 
         sums[rt][0] = sums[rt][1] = 0.0f;
-        unroll<S::KEY_TILES, 2>([&](int kt, int half) {
+        unrolled<S::KEY_TILES, 2>([&](int kt, int half) {
             const uint32_t to = at + (rt * S::TILE_N + kt * 16 + half * 8) * 16;
             float even = exponential(s[kt][rt][2 * half] - shift[0]), odd = exponential(s[kt][rt][2 * half + 1] - shift[1]);
 
@@ -407,7 +407,7 @@ GLINT_DEVICE void settle_values(typename S::output_t &o, uint32_t v_tile, int32_
                 const uint32_t special = pair ^ finite_part(pair, S::EXPONENT, S::BYTES);
                 const float v = (lane >> 2 & 1) != 0 ? S::element::high(special) : S::element::low(special);
 
-                unroll<S::ROW_TILES, 2>([&](int rt, int odd) {
+                unrolled<S::ROW_TILES, 2>([&](int rt, int odd) {
                     if (sees(sight, rt, odd, first_key + (int32_t)key))
                         o[dt][rt][2 * half + odd] += v;
                 });
