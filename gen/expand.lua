@@ -239,11 +239,6 @@ local function computes(family, key)
   return not (family.lacks and family.lacks(record))
 end
 
--- Reports a value that is not built at all, where it is listed.
-function run:report_unbuilt(name, key, axis, wrong)
-  self:report(self:site_of(name, axis, key), wrong, ("leave %s out, or exclude it with a reason"):format(axis.plural))
-end
-
 -- Sorts the keys that have no kernel. Those that the spec excludes are kept as holes. All others are one mistake, and
 -- its message has the lines of `exclude` that mend it.
 function run:check_missing(name, missing, made)
@@ -259,7 +254,9 @@ function run:check_missing(name, missing, made)
   if #unknown == 0 then return end
   for _, key in ipairs(unknown) do
     local axis, wrong = axes.unbuilt(key)
-    if axis then return self:report_unbuilt(name, key, axis, wrong) end
+    if axis then
+      return self:report(self:site_of(name, axis, key), wrong, ("leave %s out, or exclude it with a reason"):format(axis.plural))
+    end
   end
   local site, lines = schema.site(self.places, self.spec.families, name, "families"), {}
   if #made == 0 then

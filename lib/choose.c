@@ -187,9 +187,8 @@ static int64_t too_short(const struct glint_variant *row, const struct question 
     return q->problem->lengths == GLINT_LENGTHS_HOST && !canonical(q) && longer_of(q->problem) < (int64_t)row->least;
 }
 
-/* A row that no machine has timed yet for what the problem needs is taken where no other row takes it: whoever writes
- * a kernel for what an older family does already says so in its family's rows (gen/families), and takes the words
- * away when it has been timed. */
+/* A row that no machine has timed yet for what the problem needs is taken where no other row does the work. A family
+ * says so of its rows (gen/families), until they have been timed. */
 static int64_t untimed(const struct glint_variant *row, const struct question *q)
 {
     return ((glint_needs_of(q->problem) | GLINT_TAKES_ANYTHING) & row->untimed) != 0;

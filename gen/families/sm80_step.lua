@@ -24,7 +24,8 @@ local SCALES_BYTES = 2 * 4               -- of a key's K and V, where they are o
 
 local step = { takes = shared.takes }
 
--- Of a bias by a tensor beside a tree and a softcap: at head_dim 128 it would spill 4 bytes on sm_90.
+-- Whether a bias by a tensor beside a tree and a softcap would spill registers: at head_dim 128 it spills 4 bytes on
+-- sm_90.
 local function spills(of)
   local both = axes.field(of, "bias", "bias_tensor") and axes.field(of, "mask", "tree_bits")
   return both and of.head_dim > 96 and axes.field(of, "softcap", "capped")

@@ -112,20 +112,25 @@ function backward.complete(record)
       smem_bytes = record.dq_smem_bytes }
   end
   record.kernels = gpu.kernels(record) -- the first ones; that of keys takes both sequences of a batch and ragged ones
-  for i = 2, record.strategy == "split" and #record.kernels or 0 do
-    local kernel = record.kernels[i]
-    local bytes = { TILE_BYTES, SINKS_BYTES, record.smem[3].bytes, record.smem[4].bytes }
-    for j = 1, 4 do
-      local launch = { suffix = kernel.suffix .. record.launches[j].suffix, lengths = kernel.lengths, smem_bytes = bytes[j] }
-      record.launches[#record.launches + 1] = setmetatable(launch, { __index = record.launches[j] })
+  for i = 2, #record.kernels do
+    local suffix = record.kernels[i].suffix
+    local launches
+    if record.strategy == "split" then
+      launches = {
+        { suffix = suffix .. "_delta", smem_bytes = TILE_BYTES },
+        { suffix = suffix .. "_sinks", smem_bytes = SINKS_BYTES },
+        { suffix = suffix, smem_bytes = record.smem[3].bytes },
+        { suffix = suffix .. "_dq", smem_bytes = record.smem[4].bytes },
+      }
+    else
+      launches = {
+        { suffix = suffix .. "_delta", smem_bytes = GROUP_BYTES },
+        { suffix = suffix .. "_sinks" },
+        { suffix = "_sequences", smem_bytes = record.smem[#record.smem].bytes },
+      }
     end
-  end
-  for i = 2, record.strategy == "fused" and #record.kernels or 0 do
-    local kernel = record.kernels[i]
-    local first = { suffix = kernel.suffix .. "_delta", lengths = kernel.lengths, smem_bytes = GROUP_BYTES }
-    local sinks = { suffix = kernel.suffix .. "_sinks", lengths = kernel.lengths }
-    local keys = { suffix = "_sequences", lengths = kernel.lengths, smem_bytes = record.smem[#record.smem].bytes }
-    for j, launch in ipairs({ first, sinks, keys }) do
+    for j, launch in ipairs(launches) do
+      launch.lengths = record.kernels[i].lengths
       record.launches[#record.launches + 1] = setmetatable(launch, { __index = record.launches[j] })
     end
   end

@@ -27,8 +27,8 @@ function step.goes(head_dim, intervals, narrow)
   return KEYS[head_dim] ~= nil and (not intervals or head_dim <= (narrow and 96 or 128))
 end
 
--- Of a bias and a softcap, at head_dim 128: ALiBi without a mask would spill 8 bytes, a tensor with intervals or a tree
--- 8 and 58.
+-- Whether a bias beside a softcap would spill registers. At head_dim 128 ALiBi without a mask spills 8 bytes, a tensor
+-- with intervals 8, and a tensor with a tree 58.
 local function spills(of)
   if of.head_dim < 128 or of.softcap ~= "softcap" then return false end
   if of.bias == "tensor" then return axes.field(of, "mask", "intervals") end

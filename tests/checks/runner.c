@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "tests/support/cases.h"
+#include "tests/support/shards.h"
 
 bool runner_arguments(int argc, char **argv, struct runner_options *options, const char *prefix, const char **value)
 {
@@ -74,31 +75,14 @@ static bool threads_only(const struct check_list *list, const struct runner_opti
     return threads;
 }
 
-static size_t number_from(const char *name, size_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
-/* Tells Bazel that this program shards. */
-static void report_sharding(void)
-{
-    const char *path = getenv("TEST_SHARD_STATUS_FILE");
-    FILE *file = path != NULL ? fopen(path, "w") : NULL;
-    if (file != NULL)
-        fclose(file);
-}
-
 /* The checks that are asked for by name, or else this shard's. */
 static size_t choose(struct check_list *list, const struct runner_options *options)
 {
-    const size_t shards = options->only != NULL || options->list ? 1 : number_from("TEST_TOTAL_SHARDS", 1),
-                 shard = number_from("TEST_SHARD_INDEX", 0);
-    const bool threads = threads_only(list, options);
+    const struct shard shard = shard_of_process();
+    const bool all_shards = options->only != NULL || options->list, threads = threads_only(list, options);
     size_t kept = 0;
-    report_sharding();
     for (size_t i = 0; i < list->count; i++)
-        if (selected(&list->at[i], options->only) && (shards <= 1 || i % shards == shard) && (!threads || list->at[i].threads))
+        if (selected(&list->at[i], options->only) && (all_shards || shard_has(&shard, i)) && (!threads || list->at[i].threads))
             list->at[kept++] = list->at[i];
     if (kept == 0)
         fprintf(stderr, "no check is named '%s' (of %zu; --list shows them)\n", options->only != NULL ? options->only : "",

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "tests/support/cases.h"
+#include "tests/support/shards.h"
 
 enum { DEFAULT_SECONDS = 60, MOST_CASES = 64 };
 
@@ -45,21 +46,6 @@ static bool chosen(const char *name, int argc, char **argv)
     return false;
 }
 
-static size_t number_from(const char *name, size_t otherwise)
-{
-    const char *text = getenv(name);
-    return text != NULL ? strtoull(text, NULL, 10) : otherwise;
-}
-
-/* Tells Bazel that this program shards. */
-static void report_sharding(void)
-{
-    const char *path = getenv("TEST_SHARD_STATUS_FILE");
-    FILE *file = path != NULL ? fopen(path, "w") : NULL;
-    if (file != NULL)
-        fclose(file);
-}
-
 static const char *name_of(size_t i)
 {
     return chosen_ones[i]->name;
@@ -78,10 +64,9 @@ static int seconds_of(size_t i)
 int contract_run(const char *suite, const struct contract_case *cases, size_t count, int argc, char **argv)
 {
     struct cases all = {.suite = suite, .name = name_of, .run = run, .seconds = seconds_of};
-    const size_t shards = number_from("TEST_TOTAL_SHARDS", 1), shard = number_from("TEST_SHARD_INDEX", 0);
-    report_sharding();
+    const struct shard shard = shard_of_process();
     for (size_t i = 0; i < count; i++) {
-        if (!chosen(cases[i].name, argc, argv) || (argc < 2 && shards > 1 && i % shards != shard))
+        if (!chosen(cases[i].name, argc, argv) || (argc < 2 && !shard_has(&shard, i)))
             continue;
         if (all.count == MOST_CASES)
             abort();
